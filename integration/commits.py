@@ -68,14 +68,14 @@ def await_more(look: Look, more: int, queries: int) -> None:
         found = newest(look())
         return found if len(found) == queries else None
 
-    before = wait_until(all_queries, "the first commits", 360)
+    before = wait_until(all_queries, "the first commits")
     assert before is not None
 
     def reached() -> bool:
         now = newest(look())
         return all(now.get(query, -1) >= batch + more for query, batch in before.items())
 
-    wait_until(reached, f"{more} more commits", 360)
+    wait_until(reached, f"{more} more commits")
 
 
 def first_after_s(found: Sequence[Commit], had: dict[str, int], fault_ms: int, dead_ms: int) -> float | None:

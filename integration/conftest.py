@@ -22,6 +22,7 @@ import psutil
 import pytest
 
 from integration.hadoop import HadoopCluster, all_processes
+from tests.patience import PATIENCE
 from yarnflow.api import close_cluster
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 MARK: Final = "YARNFLOW_INTEGRATION_TEST"
-#: what is left ends within that, one process after the other; JVMs take their time on a busy machine
-ENDS_WITHIN_S: Final = 60.0
 #: for tests of jars
 POSTGRES: Final = "org.postgresql:postgresql:42.7.4"
 #: of the shared Hadoop
@@ -47,14 +46,14 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def wait_until(
-    condition: Callable[[], T | None], what: str, timeout_s: float = 240.0, pause_s: float = 0.1
+    condition: Callable[[], T | None], what: str, timeout_s: float | None = None, pause_s: float = 0.1
 ) -> T:
     """The first true value of ``condition``; the only place where a test waits by polling.
 
     Parameters
     ----------
-    timeout_s : float
-        As long as a slow machine may take for whatever it is; another one only where more, or less, is meant.
+    timeout_s : float or None
+        A limit of ``tests.patience``; ``None`` = that of whatever a cluster comes to.
     pause_s : float
         Between two looks; longer where a look costs what is being waited for its processor time.
 
@@ -63,9 +62,10 @@ def wait_until(
     AssertionError
         It did not become true in time; names ``what`` and the last value.
     """
-    end = time.monotonic() + timeout_s
+    limit_s = PATIENCE.condition_s if timeout_s is None else timeout_s
+    end = time.monotonic() + limit_s
     while not (value := condition()):
-        assert time.monotonic() < end, f"waited {timeout_s:.0f} s for {what}; last seen: {value!r}"
+        assert time.monotonic() < end, f"waited {limit_s:.0f} s for {what}; last seen: {value!r}"
         time.sleep(pause_s)
     return value
 
@@ -100,9 +100,9 @@ class Started:
         """What it has written to standard error so far."""
         return self.stderr_file.read_text(errors="replace")
 
-    def wait(self, timeout_s: float = 240.0) -> int:
+    def wait(self, timeout_s: float | None = None) -> int:
         """Exit status; negative = killed by that signal."""
-        return self.process.wait(timeout_s)
+        return self.process.wait(PATIENCE.command_s if timeout_s is None else timeout_s)
 
 
 @dataclass
@@ -142,7 +142,7 @@ class Commands:
     def run(
         self,
         *arguments: str | Path,
-        timeout_s: float = 360.0,
+        timeout_s: float | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> Started:
         """Run ``yarnflow …`` to its end."""
@@ -197,7 +197,7 @@ def own_cluster(yarnflow: Commands, monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setenv("YARNFLOW_CONF_IO_TMP_DIRS", str(tmp_path))
     yield yarnflow.mark
     close_cluster()
-    wait_until(lambda: not marked_processes(yarnflow.mark), "the cluster to end", ENDS_WITHIN_S)
+    wait_until(lambda: not marked_processes(yarnflow.mark), "the cluster to end", PATIENCE.process_s)
 
 
 @pytest.fixture
@@ -237,14 +237,16 @@ def _end(commands: Commands) -> None:
             started.process.terminate()
     for started in commands.started:
         try:
-            started.process.wait(30)
+            started.process.wait(PATIENCE.process_s)
         except subprocess.TimeoutExpired:
             started.process.kill()
             started.process.wait()
     left: list[psutil.Process] = []
     try:
         # the kernel kills orphans at once, but takes a moment to be done with a JVM
-        wait_until(lambda: not marked_processes(commands.mark), "processes of the test to end", ENDS_WITHIN_S)
+        wait_until(
+            lambda: not marked_processes(commands.mark), "processes of the test to end", PATIENCE.process_s
+        )
     except AssertionError:
         left = marked_processes(commands.mark)
     described = [f"{process.pid}: {' '.join(_command_line(process))[:200]}" for process in left]

@@ -14,6 +14,8 @@ import hdfs
 import psutil
 import requests
 
+from tests.patience import PATIENCE
+
 _SCRIPT: Final = Path(__file__).resolve().parents[1] / "scripts/hadoop"
 
 
@@ -31,7 +33,7 @@ class Hdfs:
         session = requests.Session()
         # no proxy of the machine's stands between this and a daemon on it
         session.trust_env = False
-        self.client = hdfs.InsecureClient(url, user=user, session=session, timeout=30)
+        self.client = hdfs.InsecureClient(url, user=user, session=session, timeout=PATIENCE.answer_s)
         self._session, self._url, self._user = session, url, user
 
     def put(self, path: str, content: bytes) -> None:
@@ -70,7 +72,9 @@ class Hdfs:
     def set_space_quota(self, path: str, quota_bytes: int) -> None:
         """What all files of a folder may take; -1 = no limit."""
         asked = {"op": "SETQUOTA", "storagespacequota": str(quota_bytes), "user.name": self._user}
-        self._session.put(f"{self._url}/webhdfs/v1{path}", params=asked, timeout=30).raise_for_status()
+        self._session.put(
+            f"{self._url}/webhdfs/v1{path}", params=asked, timeout=PATIENCE.answer_s
+        ).raise_for_status()
 
 
 class HadoopCluster:
@@ -123,9 +127,11 @@ class HadoopCluster:
         """URL of the ResourceManager's web server."""
         return self._variables["YARNFLOW_TEST_RESOURCEMANAGER"]
 
-    def run(self, *command: str | Path, timeout_s: float = 240.0) -> str:
+    def run(self, *command: str | Path, timeout_s: float | None = None) -> str:
         """Run a client command (``yarn``, ``hdfs``, …) against the cluster; returns its standard output."""
-        return _checked(command, {**os.environ, **self.env()}, timeout_s)
+        return _checked(
+            command, {**os.environ, **self.env()}, PATIENCE.command_s if timeout_s is None else timeout_s
+        )
 
     def kill(self, daemon: str) -> None:
         """``kill -9`` a daemon and wait until it is gone; of a NodeManager the containers stay."""
@@ -224,7 +230,9 @@ class HadoopCluster:
 
 
 def _run(verb: str, folder: Path, *arguments: str) -> str:
-    return _checked([sys.executable, _SCRIPT, verb, "--dir", folder, *arguments], os.environ, 600.0)
+    return _checked(
+        [sys.executable, _SCRIPT, verb, "--dir", folder, *arguments], os.environ, PATIENCE.download_s
+    )
 
 
 def _checked(command: Sequence[str | Path], environment: Mapping[str, str], timeout_s: float) -> str:
@@ -240,6 +248,6 @@ def _checked(command: Sequence[str | Path], environment: Mapping[str, str], time
 def _get(url: str) -> dict[str, Any]:
     with requests.Session() as session:
         session.trust_env = False
-        answer = session.get(url, headers={"Accept": "application/json"}, timeout=30)
+        answer = session.get(url, headers={"Accept": "application/json"}, timeout=PATIENCE.answer_s)
     answer.raise_for_status()
     return dict(answer.json())

@@ -15,8 +15,9 @@ from typing import Any, Final
 import confluent_kafka
 import confluent_kafka.admin
 
+from tests.patience import PATIENCE
+
 _SCRIPT: Final = Path(__file__).resolve().parents[1] / "scripts/kafka"
-_TIMEOUT_S: Final = 120.0
 #: the time of texts that are sent, since the epoch
 FIRST_MS: Final = 1_700_000_000_000
 
@@ -74,7 +75,7 @@ class KafkaBroker:
         """Make a topic; returns its name."""
         wanted = confluent_kafka.admin.NewTopic(name, num_partitions=partitions, replication_factor=1)
         for made in self._administrator().create_topics([wanted]).values():
-            made.result(_TIMEOUT_S)
+            made.result(PATIENCE.answer_s)
         return name
 
     def send(self, topic: str, messages: Iterable[Message]) -> None:
@@ -97,7 +98,7 @@ class KafkaBroker:
                 headers=list(message.headers),
             )
             producer.poll(0)
-        assert producer.flush(_TIMEOUT_S) == 0 and not failures, failures
+        assert producer.flush(PATIENCE.answer_s) == 0 and not failures, failures
 
     def send_texts(self, topic: str, texts: Sequence[str], partitions: int = 2) -> None:
         """Write texts to the partitions in turn, each a millisecond later, the first at FIRST_MS."""
@@ -128,25 +129,25 @@ class KafkaBroker:
 
     def fence(self, transactional_id: str) -> None:
         """End what producers of the id are doing: they commit no more."""
-        self._producer({"transactional.id": transactional_id}).init_transactions(_TIMEOUT_S)
+        self._producer({"transactional.id": transactional_id}).init_transactions(PATIENCE.answer_s)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and its messages."""
         for done in self._administrator().delete_topics([name]).values():
-            done.result(_TIMEOUT_S)
+            done.result(PATIENCE.answer_s)
 
     def delete_before(self, topic: str, offsets: dict[int, int]) -> None:
         """Delete the messages before these offsets, as retention does."""
         places = [confluent_kafka.TopicPartition(topic, number, at) for number, at in offsets.items()]
         for done in self._administrator().delete_records(places).values():
-            done.result(_TIMEOUT_S)
+            done.result(PATIENCE.answer_s)
 
     def read(self, topic: str, committed: bool = True) -> list[Message]:
         """All messages of a topic, partition by partition; without those of transactions still open."""
         isolation = "read_committed" if committed else "read_uncommitted"
         consumer = self._consumer({"group.id": "tests", "isolation.level": isolation})
         try:
-            described = consumer.list_topics(topic, _TIMEOUT_S).topics[topic]
+            described = consumer.list_topics(topic, PATIENCE.answer_s).topics[topic]
             found: list[Message] = []
             for number in sorted(described.partitions):
                 found += self._read_partition(consumer, topic, number)
@@ -160,7 +161,7 @@ class KafkaBroker:
         consumer.assign([place])
         found: list[Message] = []
         while True:
-            message = consumer.poll(_TIMEOUT_S)
+            message = consumer.poll(PATIENCE.answer_s)
             assert message is not None, f"the end of {topic}-{number} did not come"
             error = message.error()
             if error is None:
@@ -196,7 +197,9 @@ class KafkaBroker:
 
     def _run(self, verb: str, *arguments: str) -> str:
         command = [sys.executable, str(_SCRIPT), verb, "--dir", str(self.folder), *arguments]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE.download_s
+        )
         said = f"{' '.join(command)}: exit status {done.returncode}\n{done.stderr[-8000:]}"
         assert done.returncode == 0, said
         return done.stdout
@@ -222,7 +225,7 @@ class Writer:
         self._stopped.set()
         self._thread.join()
         # a broker that comes back takes what was kept for it
-        assert self._producer.flush(_TIMEOUT_S) == 0 and not self._failures, self._failures
+        assert self._producer.flush(PATIENCE.answer_s) == 0 and not self._failures, self._failures
         return self.sent
 
     def _run(self) -> None:

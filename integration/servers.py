@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import psutil
 
 from integration.conftest import wait_until
+from tests.patience import PATIENCE
 
 _Server = TypeVar("_Server", bound="Server")
 
@@ -114,7 +115,7 @@ class Server(ABC):
             for process in family:
                 with suppress(psutil.NoSuchProcess):
                     process.kill()
-        self._process.wait(60)
+        self._process.wait(PATIENCE.process_s)
         psutil.wait_procs(family, 60)
         self._process = None
 

@@ -20,6 +20,7 @@ from integration.conftest import MARK, Commands, Started, marked_processes, wait
 from integration.database_servers import PostgreSql
 from integration.living_files import files_below
 from integration.servers import free_port, running
+from tests.patience import PATIENCE
 from yarnflow import errors
 from yarnflow.cli.main import main
 from yarnflow.process.signals import ENDING
@@ -243,7 +244,7 @@ def test_malformed_frame_does_not_hurt_the_job_manager(
     master = yarnflow.start("jobmanager", "-Djobmanager.rpc.port=0", directory)
     published = wait_until(lambda: list(files_below(tmp_path, "jobmanager.json")), "the JobManager's address")
     host, port = json.loads(published[0].read_text())["address"].rsplit(":", 1)
-    with socket.create_connection((host, int(port)), 10) as connection:
+    with socket.create_connection((host, int(port)), PATIENCE.answer_s) as connection:
         connection.sendall(garbage)
         connection.shutdown(socket.SHUT_WR)
         while connection.recv(4096):

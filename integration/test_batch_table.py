@@ -12,6 +12,7 @@ import pytest
 from integration.conftest import wait_until
 from integration.database_servers import SERVERS, DatabaseServer
 from integration.servers import running
+from tests.patience import PATIENCE
 from yarnflow.errors import DatabaseError, SinkTaken
 from yarnflow.operators.databases.batch_table import BatchTable
 from yarnflow.operators.databases.commits import commit_once
@@ -67,7 +68,7 @@ def test_who_takes_over_waits_for_the_commit_that_is_on_its_way(
         somebody_waits(server)
         connection.commit() if commits else connection.rollback()
         expected = StoredBatch(SECOND, 0, 1) if commits else StoredBatch(SECOND)
-        assert found.result(240) == expected
+        assert found.result(PATIENCE.condition_s) == expected
     with commit_once(other, SECOND.batch("s", 0)) as is_new:
         assert is_new != commits
         if is_new:
@@ -100,7 +101,7 @@ def test_of_two_copies_of_a_task_one_waits_and_writes_nothing(
         found = pool.submit(copy.advance, token, 1)
         somebody_waits(server)
         connection.commit()
-        assert found.result(240) is False
+        assert found.result(PATIENCE.condition_s) is False
     other.commit()
     assert server.query("SELECT n FROM numbers") == [(1,)]
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from integration.conftest import ENDS_WITHIN_S, Commands, marked_processes, wait_until
+from integration.conftest import Commands, marked_processes, wait_until
 from integration.processes import EXECUTOR, JOB_MANAGER, TASK_MANAGER, processes
+from tests.patience import PATIENCE
 from yarnflow.api import JobStatus, StreamExecutionEnvironment
 from yarnflow.errors import UserCodeError
 
@@ -111,7 +112,7 @@ def test_several_executes_of_a_plain_program_and_a_failing_function(
     root = str(Path(__file__).parents[1])
     settings = {"YARNFLOW_CONF_IO_TMP_DIRS": str(tmp_path), "PYTHONPATH": root}
     done = yarnflow.start_command([sys.executable, program], settings)
-    assert done.wait(360) == 1
+    assert done.wait(PATIENCE.command_s) == 1
     assert done.stdout.splitlines() == [
         *("before one", "ONE", "after one"),
         *("before two", "TWO", "after two"),
@@ -132,7 +133,7 @@ def test_a_job_that_has_finished_leaves_its_processes_to_the_next_and_nothing_el
     program.write_text(LEFT)
     settings = {"YARNFLOW_CONF_IO_TMP_DIRS": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[1])}
     done = yarnflow.start_command([sys.executable, program], settings)
-    assert done.wait(360) == 0, done.stderr
+    assert done.wait(PATIENCE.command_s) == 0, done.stderr
     *printed, last = done.stdout.splitlines()
     assert last == "all is well"
     said = [line.split(" found ") for line in printed]
@@ -155,7 +156,7 @@ def test_nothing_is_left_of_a_program_that_was_ended(
     started.process.send_signal(number)
     assert started.wait() == -number
     # and the fixture looks for all that was started
-    wait_until(lambda: not marked_processes(yarnflow.mark), "the cluster to end", ENDS_WITHIN_S)
+    wait_until(lambda: not marked_processes(yarnflow.mark), "the cluster to end", PATIENCE.process_s)
 
 
 def _length(text: str) -> int:

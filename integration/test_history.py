@@ -17,6 +17,7 @@ import pytest
 from integration.conftest import ROOT, Commands, commands_in, wait_until
 from integration.processes import processes
 from integration.servers import free_port
+from tests.patience import PATIENCE
 
 PROGRAM: Final = """
 from yarnflow.api import *
@@ -51,13 +52,13 @@ class Archived:
 
 
 def _get(url: str) -> Any:
-    with urllib.request.urlopen(url, timeout=30) as answer:
+    with urllib.request.urlopen(url, timeout=PATIENCE.answer_s) as answer:
         return json.load(answer)
 
 
 def _status(url: str) -> int:
     try:
-        with urllib.request.urlopen(url, timeout=30) as answer:
+        with urllib.request.urlopen(url, timeout=PATIENCE.answer_s) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         return error.code
@@ -96,7 +97,9 @@ def archived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archived]:
                 assert found
                 jobs[name] = found[0]
             files = [directory / "archives" / job_id for job_id in jobs.values()]
-            wait_until(lambda: all(file.exists() for file in files), "the archives of both jobs", 900)
+            wait_until(
+                lambda: all(file.exists() for file in files), "the archives of both jobs", PATIENCE.job_s
+            )
             answers = {}
             for file in files:
                 assert file.stat().st_mode & 0o077 == 0
@@ -170,7 +173,7 @@ def test_a_job_whose_archive_is_gone_is_forgotten(archived: Archived, tmp_path: 
 
     def jobs(url: str) -> list[str]:
         request = urllib.request.Request(f"{url}/jobs/overview", headers={"Authorization": "Bearer sesame"})
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE.answer_s) as answer:
             return [each["jid"] for each in json.load(answer)["jobs"]]
 
     with history_server(archived, "clean", *options) as url:

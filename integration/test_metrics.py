@@ -19,6 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from integration.conftest import Commands, Started, commands_in, wait_until
 from integration.servers import free_port
+from tests.patience import PATIENCE
 
 #: fails once when there is a file of this name in the working directory
 FAIL = "fail-now"
@@ -76,7 +77,7 @@ OPERATOR, TASK, JOB = (
 def scrape(port: int) -> tuple[Samples, list[str]]:
     """Metric → labels and value of each of its series; and what Prometheus would not like."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE.answer_s) as answer:
             text = answer.read().decode()
     except (urllib.error.URLError, OSError):
         return {}, []
@@ -165,7 +166,7 @@ class Measured:
             assert wrong == []
             return found if all(total(found, name) >= value for name, value in least.items()) else None
 
-        return wait_until(look, f"measurements: {least}", 600, 1.0)
+        return wait_until(look, f"measurements: {least}", PATIENCE.job_s, 1.0)
 
     def job_id(self) -> str:
         return self.samples(**{f"{JOB}_uptime": 1})[f"{JOB}_uptime"][0][0]["job_id"]
@@ -298,7 +299,7 @@ def test_open_telemetry_is_told_the_same(measured: Measured) -> None:
         found = measured.received.open_telemetry()
         return found if name in found else None
 
-    found = wait_until(told, "user metrics at the collector", 300)
+    found = wait_until(told, "user metrics at the collector")
     seen = found[name]
     points = seen.gauge.data_points or seen.sum.data_points
     labels = {each.key: each.value.string_value for each in points[0].attributes}
@@ -318,7 +319,7 @@ def test_alerts_are_told_to_the_log_and_to_a_webhook(measured: Measured) -> None
         alerts = {alert["alert"]: alert for alert in measured.received.alerts()}
         return alerts if {"NO_CHECKPOINT", "RESTART_LOOP"} <= set(alerts) else None
 
-    alerts = wait_until(fired, "both alerts", 300, 0.5)
+    alerts = wait_until(fired, "both alerts", pause_s=0.5)
     job_id = measured.job_id()
     for alert in (alerts["NO_CHECKPOINT"], alerts["RESTART_LOOP"]):
         assert (alert["state"], alert["job_id"], alert["job_name"]) == ("firing", job_id, "measured")
@@ -348,6 +349,5 @@ def test_level_is_changed_while_the_job_runs(measured: Measured) -> None:
             for line in measured.logs("driver*.jvm.log")
         ),
         "lines of the level that was wanted",
-        300,
-        0.5,
+        pause_s=0.5,
     )

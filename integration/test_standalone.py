@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from integration.conftest import ENDS_WITHIN_S, ROOT, Commands, Started, commands_in, wait_until
+from integration.conftest import ROOT, Commands, Started, commands_in, wait_until
 from integration.processes import EXECUTOR, TASK_MANAGER, kill_one, none_is_left, processes
 from integration.servers import free_port
+from tests.patience import PATIENCE
 from yarnflow import errors
 
 ENDLESS = """
@@ -99,7 +100,7 @@ def test_submit_list_info_cancel(cluster: Cluster, tmp_path: Path) -> None:
     assert cluster.run("cancel", job_id).process.returncode == 0
     assert "CANCELED" in cluster.run("list", "--all").stdout
     left = partial(none_is_left, cluster.commands.mark, EXECUTOR)
-    wait_until(left, "the executors of a canceled job to end", ENDS_WITHIN_S)
+    wait_until(left, "the executors of a canceled job to end", PATIENCE.process_s)
     assert cluster.run("cancel", job_id).process.returncode == errors.JobError.exit_code
     assert cluster.run("info", "f" * 32).process.returncode == errors.JobNotFound.exit_code
 
@@ -124,13 +125,13 @@ def test_two_jobs_share_the_cluster_and_a_lost_task_manager_hurts_neither(
 def test_files_of_ended_jobs_do_not_add_up(cluster: Cluster, tmp_path: Path) -> None:
     for name in ("one", "two"):
         job_id, output = cluster.submit_endless(tmp_path, name, "-p", "2")
-        wait_until(partial(_has_results, output), "its first result", 600)
+        wait_until(partial(_has_results, output), "its first result", PATIENCE.job_s)
         # on a busy machine some executors may have been given up and replaced; two live
-        wait_until(lambda: len(cluster.logs("*-executor-*.log")) <= RETAINED + 2, "old logs to go", 300)
+        wait_until(lambda: len(cluster.logs("*-executor-*.log")) <= RETAINED + 2, "old logs to go")
         assert cluster.run("cancel", job_id).process.returncode == 0
-        wait_until(lambda: len(cluster.logs("*-executor-*.log")) == RETAINED, "old logs to go", 300)
+        wait_until(lambda: len(cluster.logs("*-executor-*.log")) == RETAINED, "old logs to go")
         assert all(job_id[:8] in log for log in cluster.logs("*-executor-*.log")), "the newest are kept"
-        wait_until(lambda: len(cluster.logs("driver-*.out")) == RETAINED, "old logs to go", 300)
+        wait_until(lambda: len(cluster.logs("driver-*.out")) == RETAINED, "old logs to go")
     (head,) = cluster.logs("driver-*.out")
     assert cluster.logs("driver-*") >= {head, head.replace(".out", ".log"), head.replace(".out", ".jvm.log")}
     assert not list((cluster.directory / "jobs").iterdir()), "directories of jobs are left"

@@ -20,6 +20,7 @@ from integration.airflow.rest import AirflowApi, NotFound
 from integration.conftest import Commands, Started, wait_until
 from integration.processes import kill_tree
 from integration.servers import free_port
+from tests.patience import PATIENCE
 
 #: component → arguments of ``airflow``; nothing reads logs but the API server, which has the files
 COMMANDS: Final = {
@@ -128,7 +129,7 @@ class Airflow:
                 environment=self.environment,
             )
         for name in components or COMMANDS:
-            wait_until(lambda: self._works(name), f"{name} to work", 300, 0.25)
+            wait_until(lambda: self._works(name), f"{name} to work", PATIENCE.server_s, 0.25)
         if "api-server" in (components or COMMANDS):
             self.api.warm_up()
 
@@ -136,7 +137,7 @@ class Airflow:
         """``kill -9`` of a component and all that it has started, as where its host goes down."""
         started = self._running.pop(component)
         kill_tree(psutil.Process(started.process.pid))
-        started.process.wait(30)
+        started.process.wait(PATIENCE.process_s)
 
     def restart(self, component: str) -> None:
         """Kill it, start it again, and wait until it works."""

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from integration.conftest import ROOT
-
-_TIMEOUT_S = 300.0
+from tests.patience import PATIENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ class Installation:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=_TIMEOUT_S,
+            timeout=PATIENCE.command_s,
             check=False,
         )
         assert done.returncode == 0, f"{command}: {done.stdout[-2000:]}\n{done.stderr[-4000:]}"

@@ -11,10 +11,8 @@ from urllib.parse import quote
 import requests
 
 from integration.conftest import wait_until
+from tests.patience import PATIENCE
 
-_TIMEOUT_S: Final = 60.0
-#: in which a task or a run gets where it should
-_PATIENCE_S: Final = 300.0
 ENDED: Final = ("success", "failed", "skipped", "upstream_failed", "removed")
 
 
@@ -48,7 +46,7 @@ class AirflowApi:
         """
         if not self._token:
             # everybody is an administrator: ``[core] simple_auth_manager_all_admins``
-            answer = self._session.get(f"{self._address}/auth/token", timeout=_TIMEOUT_S)
+            answer = self._session.get(f"{self._address}/auth/token", timeout=PATIENCE.answer_s)
             answer.raise_for_status()
             self._token = answer.json()["access_token"]
         answer = self._session.request(
@@ -57,7 +55,7 @@ class AirflowApi:
             json=body,
             params=query,
             headers={"Authorization": f"Bearer {self._token}", "Accept": "application/json"},
-            timeout=_TIMEOUT_S,
+            timeout=PATIENCE.answer_s,
         )
         said = f"{method} {path}: {answer.status_code} {answer.text[:2000]}"
         if answer.status_code == requests.codes.not_found:
@@ -68,7 +66,7 @@ class AirflowApi:
     def health(self) -> dict[str, str]:
         """``scheduler``, ``triggerer``, ``dag_processor``, ``metadatabase`` → status; {} = no answer."""
         try:
-            answer = self._session.get(f"{self._address}/api/v2/monitor/health", timeout=_TIMEOUT_S)
+            answer = self._session.get(f"{self._address}/api/v2/monitor/health", timeout=PATIENCE.answer_s)
         except requests.RequestException:
             return {}
         return {name: str(part["status"]) for name, part in answer.json().items()} if answer.ok else {}
@@ -78,7 +76,7 @@ class AirflowApi:
 
         That takes seconds of processor time, in which it answers nobody else.
         """
-        self._session.get(f"{self._address}/execution/health", timeout=600).raise_for_status()
+        self._session.get(f"{self._address}/execution/health", timeout=PATIENCE.server_s).raise_for_status()
 
     # --- what DAGs are given ---
 
@@ -152,7 +150,7 @@ class AirflowApi:
             return state if state in ENDED else None
 
         try:
-            return str(wait_until(ended, f"the end of {dag_id} {run_id}", _PATIENCE_S, 0.5))
+            return str(wait_until(ended, f"the end of {dag_id} {run_id}", PATIENCE.job_s, 0.5))
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.story(dag_id, run_id)}") from None
 
@@ -186,7 +184,7 @@ class AirflowApi:
 
         try:
             what = f"{dag_id}.{task_id} to be {' or '.join(states)}"
-            return str(wait_until(there, what, _PATIENCE_S, 0.25))
+            return str(wait_until(there, what, PATIENCE.condition_s, 0.25))
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.story(dag_id, run_id)}") from None
 

@@ -25,6 +25,7 @@ from integration.conftest import Commands, Started, wait_until
 from integration.faults.records import PATIENT, QUERIES, Numbered, Taken, read_results
 from integration.hadoop import HadoopCluster
 from integration.processes import DRIVER, EXECUTOR, JOB_MANAGER, TASK_MANAGER, processes
+from tests.patience import PATIENCE
 
 #: so that frozen processes are noticed soon; killed ones are noticed at once in any case
 SESSION_TIMEOUT_S: Final = 6
@@ -108,7 +109,7 @@ class HaCluster:
         self.task_managers.append(started)
         return started
 
-    def yarnflow(self, verb: str, *arguments: str | Path, timeout_s: float = 240.0) -> Started:
+    def yarnflow(self, verb: str, *arguments: str | Path, timeout_s: float | None = None) -> Started:
         """Run a verb against the cluster to its end."""
         started = self.start_verb(verb, *arguments)
         started.wait(timeout_s)
@@ -240,7 +241,7 @@ class HaCluster:
         self.await_commits(job_id, more=0)
         self.await_status(job_id, "RUNNING")
 
-    def await_status(self, job_id: str, status: str, timeout_s: float = 240.0) -> None:
+    def await_status(self, job_id: str, status: str, timeout_s: float | None = None) -> None:
         """Until the job has a status; FAILED fails the test."""
 
         def reached() -> bool:
@@ -254,7 +255,7 @@ class HaCluster:
     def assert_each_record_once(self, job: Numbered, job_id: str) -> None:
         """Drain the job: no record is missing, none is there twice, the sums are right."""
         stopped = self.yarnflow(
-            *("stop", "--drain", PATIENT, "-p", f"{job.output}/savepoints", job_id), timeout_s=360
+            *("stop", "--drain", PATIENT, "-p", f"{job.output}/savepoints", job_id)
         )
         assert stopped.process.returncode == 0, stopped.stderr
         self.await_status(job_id, "FINISHED")
@@ -320,7 +321,7 @@ def started_cluster(
                 started.process.send_signal(signal.SIGCONT)
                 started.process.terminate()
         for started in [*cluster.task_managers, *cluster.masters]:
-            started.process.wait(60)
+            started.process.wait(PATIENCE.process_s)
         zookeeper.delete(f"/yarnflow/{cluster.cluster_id}", recursive=True)
         zookeeper.stop()
         zookeeper.close()

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from integration.faults.ha_cluster import HaCluster
+from tests.patience import PATIENCE
 from yarnflow.cli.common import existing_cluster
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.ids import JobId
@@ -26,8 +27,6 @@ from yarnflow.errors import YarnflowError
 
 #: between two questions
 _PAUSE_S: Final = 0.3
-#: for the last question to be answered or given up
-_END_S: Final = 120.0
 #: what a request to cancel may lead to, also under the next leader, who begins with it again
 _AFTER_CANCEL: Final = frozenset({JobStatus.INITIALIZING, JobStatus.CANCELLING, JobStatus.CANCELED})
 
@@ -154,7 +153,7 @@ class Watcher:
                         )
                     )
 
-    def end(self, timeout_s: float = _END_S) -> list[Seen]:
+    def end(self, timeout_s: float | None = None) -> list[Seen]:
         """End it; returns what was seen.
 
         Raises
@@ -165,13 +164,14 @@ class Watcher:
             What it failed with.
         """
         self._over.set()
-        self._thread.join(timeout_s)
+        limit_s = PATIENCE.condition_s if timeout_s is None else timeout_s
+        self._thread.join(limit_s)
         if self._thread.is_alive():
             frame = sys._current_frames().get(self._thread.ident or 0)
             place = "".join(traceback.format_stack(frame)) if frame is not None else "(it has just ended)"
             last = self.history[-1] if self.history else "no answer at all"
             raise AssertionError(
-                f"the {self._thread.name} hangs, {timeout_s:.0f} s after it was to end; the last answer it "
+                f"the {self._thread.name} hangs, {limit_s:.0f} s after it was to end; the last answer it "
                 f"got: {last}; it is in\n{place}"
             )
         if self._failure is not None:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from integration.faults.relay import MARK, Behaviour
+from tests.patience import PATIENCE
 
 #: of namespaces, bridges and chains; the pid of their owner follows
 _PREFIX: Final = "yf"
@@ -263,6 +264,8 @@ def _port_lists(ports: Iterable[int]) -> Iterator[str]:
 
 
 def _run(*words: str, check: bool = True) -> str:
-    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(
+        words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE.process_s
+    )
     assert done.returncode == 0 or not check, f"{' '.join(words)}: {done.stderr or done.stdout}"
     return done.stdout

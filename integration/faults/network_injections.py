@@ -18,11 +18,11 @@ from integration.faults.hosted_cluster import HostedCluster
 from integration.faults.network import Host
 from integration.faults.relay import Behaviour
 from integration.processes import kill, lives
+from tests.patience import PATIENCE
 
 NetworkFault = Callable[[HostedCluster, str], None]
 #: between two looks that are commands, each of which takes a second of processor time
 _PAUSE_S: Final = 2.0
-_PATIENCE_S: Final = 300.0
 
 
 def lead_elsewhere(cluster: HostedCluster, job_id: str) -> None:
@@ -48,7 +48,7 @@ def _await_executor_elsewhere(cluster: HostedCluster, host: Host) -> None:
                 continue
         return False
 
-    wait_until(elsewhere, "an executor on another TaskManager", _PATIENCE_S)
+    wait_until(elsewhere, "an executor on another TaskManager")
 
 
 def master_to_task_manager_cut(cluster: HostedCluster, job_id: str) -> None:
@@ -84,7 +84,7 @@ def driver_cut_from_zookeeper(cluster: HostedCluster, job_id: str) -> None:
             assert not elsewhere or not lives(driver), "another driver has the lease, and the first one runs"
             return elsewhere
 
-        wait_until(moved, "another driver to have the lease", _PATIENCE_S)
+        wait_until(moved, "another driver to have the lease")
         cluster.await_commits(job_id)
 
 
@@ -107,7 +107,7 @@ def driver_cut_from_executors(cluster: HostedCluster, job_id: str) -> None:
             lambda: {process.pid for process in executors(cluster)} != before
             or cluster.status(job_id) != "RUNNING",
             "the loss to be noticed",
-            _PATIENCE_S,
+            PATIENCE.condition_s,
             _PAUSE_S,
         )
 
@@ -132,7 +132,7 @@ def flipped_bits(cluster: HostedCluster, job_id: str) -> None:
 
     before = flips()
     with cluster.network.relayed(hosts, Behaviour(flip_ports=[port], flip_share=0.2, seed=len(hosts))):
-        wait_until(lambda: flips() - before >= 10, "bits to be flipped", _PATIENCE_S, 0.5)
+        wait_until(lambda: flips() - before >= 10, "bits to be flipped", PATIENCE.condition_s, 0.5)
     print(f"bits flipped: {flips() - before}")
 
 

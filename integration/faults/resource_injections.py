@@ -24,7 +24,6 @@ from integration.processes import kill, tree
 
 #: between two looks that are commands, each of which takes a second of processor time
 _PAUSE_S: Final = 2.0
-_PATIENCE_S: Final = 240.0
 #: commits that show that a fault hurts nobody
 _UNHURT: Final = 4
 
@@ -39,7 +38,7 @@ def _await_effect(cluster: HaCluster, job_id: str) -> None:
         unhurt = [now.get(query, -1) >= batch + _UNHURT for query, batch in before.items()]
         return (bool(unhurt) and all(unhurt)) or _failures(cluster, job_id) > failures
 
-    wait_until(shown, "the fault to show, or not to hurt", _PATIENCE_S, _PAUSE_S)
+    wait_until(shown, "the fault to show, or not to hurt", pause_s=_PAUSE_S)
 
 
 def _failures(cluster: HaCluster, job_id: str) -> int:

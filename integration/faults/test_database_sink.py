@@ -23,6 +23,7 @@ from integration.faults.counted_words import (
 )
 from integration.processes import kill_driver, replace_executor
 from integration.servers import running
+from tests.patience import PATIENCE
 
 FILES, LINES = 20, 25
 KINDS = ("postgresql", "mariadb")
@@ -57,7 +58,7 @@ def test_every_row_once(yarnflow: Commands, tmp_path: Path, kind: str) -> None:
         server.start()
         two_more_files()
 
-        assert started.wait(300) == 0
+        assert started.wait(PATIENCE.job_s) == 0
         rows = rows_of_database(server)
         attempts = server.query("SELECT attempt FROM yarnflow_batches")
     assert_each_once(rows, FILES * LINES)

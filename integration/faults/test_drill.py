@@ -15,7 +15,7 @@ from integration.hadoop import HadoopCluster
 
 
 def _drill(cluster: HaCluster, *arguments: str) -> dict[str, Any]:
-    done = cluster.yarnflow("drill", *arguments, "--yes", "--json", timeout_s=300)
+    done = cluster.yarnflow("drill", *arguments, "--yes", "--json")
     print(done.stdout)
     assert done.process.returncode == 0, done.stdout + done.stderr
     report: dict[str, Any] = json.loads(done.stdout)

@@ -12,6 +12,7 @@ import pytest
 
 from integration.conftest import Commands, wait_until
 from integration.hadoop import HadoopCluster
+from tests.patience import PATIENCE
 from yarnflow.config.hadoop_conf import HadoopConf
 
 ROWS = 2000
@@ -68,7 +69,7 @@ def test_nothing_is_lost_while_hdfs_takes_no_files(
     finally:
         set_fault(False)
     assert sum(numbers(hadoop, f"{directory}/out").values()) < ROWS, "the job had ended before the fault"
-    assert started.wait(300) == 0
+    assert started.wait(PATIENCE.job_s) == 0
     told = {"safe mode": "safe mode", "quota": "no space is left"}[fault]
     assert any(told in line for line in started.stderr.splitlines()), "what was wrong was not told"
     assert numbers(hadoop, f"{directory}/out") == Counter(range(ROWS))

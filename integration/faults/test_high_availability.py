@@ -19,6 +19,7 @@ from integration.faults.keyed_events import KeyedEvents
 from integration.faults.records import Taken
 from integration.hadoop import HadoopCluster
 from integration.processes import kill, lives
+from tests.patience import PATIENCE
 
 #: faults that leave driver and executors alone: the job must not even restart
 UNNOTICED = ("leader_killed", "zombie_leader", "zookeeper_node_restarted")
@@ -118,7 +119,7 @@ def test_a_job_that_ends_by_itself(
         cluster.await_running(job_id)
         cluster.await_commits(job_id)
         FAULTS["leader_killed"](cluster, job_id)
-        cluster.await_status(job_id, "FINISHED", 300)
+        cluster.await_status(job_id, "FINISHED", PATIENCE.job_s)
         cluster.assert_results(job, Taken(count, count))
 
 
@@ -140,7 +141,9 @@ def test_a_keyed_job_in_the_middle_of_which_the_leader_is_killed(
         assert cluster.driver_process(job_id).pid == driver, "a driver that nothing ailed was replaced"
         assert job.results() != job.expected(), "the job ended before the next leader led"
         count = sum(results.total() for results in job.expected().values())
-        wait_until(lambda: sum(r.total() for r in job.results().values()) >= count, "all results", 300)
+        wait_until(
+            lambda: sum(r.total() for r in job.results().values()) >= count, "all results", PATIENCE.job_s
+        )
         cluster.await_status(job_id, "FINISHED")
         job.assert_each_result_once()
 

@@ -11,6 +11,7 @@ import pytest
 from integration.conftest import Commands, wait_until
 from integration.kafka import KafkaBroker
 from integration.processes import EXECUTOR, kill_driver, kill_one
+from tests.patience import PATIENCE
 
 #: fifteen batches: results and faults are in the first half of them
 NUMBERS = 1500
@@ -84,7 +85,7 @@ def test_each_number_is_readable_once(
     kill_one(yarnflow.mark, EXECUTOR)
     more_than(len(readable(kafka, topic)) + 100)
     kill_driver(yarnflow.mark)
-    assert started.wait(300) == 0
+    assert started.wait(PATIENCE.job_s) == 0
     assert "to RESTARTING" in started.stderr
     assert readable(kafka, topic) == Counter(range(1, NUMBERS + 1))
 
@@ -116,7 +117,7 @@ def test_each_number_is_readable_once_when_one_part_of_a_batch_is_written_and_th
 
     wait_until(some, "more than 100 numbers")
     wait_until(has_restarted_while_part_1_is_fenced, "two attempts to fail", pause_s=0.01)
-    assert started.wait(300) == 0
+    assert started.wait(PATIENCE.job_s) == 0
     assert readable(kafka, topic) == Counter(range(1, NUMBERS + 1))
 
 
@@ -142,5 +143,5 @@ def test_each_number_is_readable_once_when_the_broker_is_killed(
     own_kafka.kill()
     own_kafka.restart()
     assert len(readable(own_kafka, topic)) < NUMBERS, "the job had ended before the fault"
-    assert started.wait(600) == 0
+    assert started.wait(PATIENCE.job_s) == 0
     assert readable(own_kafka, topic) == Counter(range(1, NUMBERS + 1))

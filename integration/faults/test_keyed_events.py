@@ -11,6 +11,7 @@ import pytest
 from integration.conftest import Commands, Started, marked_processes, wait_until
 from integration.faults.keyed_events import KeyedEvents
 from integration.processes import DRIVER, EXECUTOR, TASK_MANAGER, driver_with_a_job, processes
+from tests.patience import PATIENCE
 
 _DAEMON = "yarnflow.spark.launch.worker_daemon"
 
@@ -66,5 +67,5 @@ def test_results_are_those_of_an_uninterrupted_run(yarnflow: Commands, tmp_path:
     started = _started(yarnflow, job)
     _victim(yarnflow, what).send_signal(signal.SIGKILL)
     assert started.process.poll() is None, "the job ended before the fault"
-    assert started.wait(400) == 0
+    assert started.wait(PATIENCE.job_s) == 0
     job.assert_each_result_once()

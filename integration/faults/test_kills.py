@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.conftest import ENDS_WITHIN_S, ROOT, Commands, Started, wait_until
+from integration.conftest import ROOT, Commands, Started, wait_until
 from integration.flights import assert_every_window_once
 from integration.living_files import files_below
 from integration.processes import (
@@ -26,6 +26,7 @@ from integration.processes import (
     processes,
     replace_executor,
 )
+from tests.patience import PATIENCE
 
 FLIGHTS = ROOT / "examples" / "flight_delays.py"
 #: of what it writes nothing is looked at
@@ -62,7 +63,7 @@ def _committed(started: Started, output: Path) -> Started:
 
 
 def _finish(started: Started, output: Path) -> None:
-    assert started.wait(300) == 0
+    assert started.wait(PATIENCE.job_s) == 0
     assert "to FINISHED" in started.stderr
     assert_every_window_once(output)
 
@@ -121,4 +122,4 @@ def test_command_ended_by_a_signal_leaves_nothing(
     assert status == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[number]
     # each dies with its parent, one after the other
     for what in (DRIVER, TASK_MANAGER, EXECUTOR):
-        wait_until(partial(none_is_left, yarnflow.mark, what), f"every {what} to be gone", ENDS_WITHIN_S)
+        wait_until(partial(none_is_left, yarnflow.mark, what), f"every {what} to be gone", PATIENCE.process_s)

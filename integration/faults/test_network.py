@@ -14,6 +14,7 @@ import pytest
 
 from integration.faults.network import Host, network
 from integration.faults.relay import Behaviour
+from tests.patience import PATIENCE
 
 pytestmark = [
     pytest.mark.drill,
@@ -49,12 +50,14 @@ socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"word", (sys.argv[1], 5
 """
 
 
-def ask(host: Host, address: str, port: int, text: str = "a word", timeout_s: float = 20) -> str:
-    return host.run(sys.executable, "-c", _ASK, address, str(port), str(timeout_s), text).strip()
+def ask(host: Host, address: str, port: int, text: str = "a word", timeout_s: float | None = None) -> str:
+    limit_s = PATIENCE.answer_s if timeout_s is None else timeout_s
+    return host.run(sys.executable, "-c", _ASK, address, str(port), str(limit_s), text).strip()
 
 
-def heard(source: Host, target: Host, timeout_s: float = 20) -> str:
-    words = [str(word) for word in target.command([sys.executable, "-c", _HEAR, str(timeout_s)])]
+def heard(source: Host, target: Host, timeout_s: float | None = None) -> str:
+    limit_s = PATIENCE.answer_s if timeout_s is None else timeout_s
+    words = [str(word) for word in target.command([sys.executable, "-c", _HEAR, str(limit_s)])]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"

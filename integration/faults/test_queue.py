@@ -18,6 +18,7 @@ from integration.processes import kill_driver, replace_executor
 from integration.rabbitmq import RabbitMq
 from integration.redis import Redis
 from integration.servers import running
+from tests.patience import PATIENCE
 
 ORDERS, ROUND = 2_400, 240
 QUEUE = "orders"
@@ -93,7 +94,7 @@ def test_every_order_is_counted_once(yarnflow: Commands, tmp_path: Path) -> None
         publisher.await_counted(publisher.sent)
         counts = publisher.counts()
         started.process.send_signal(signal.SIGINT)
-        started.process.wait(60)
+        started.process.wait(PATIENCE.process_s)
         left = broker.take_all(QUEUE)
     assert counts == Counter(f"o{n}" for n in range(publisher.sent)), "each once"
     assert not left, "all were acknowledged"

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import pytest
 
 from integration.faults.relay import Relay
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.gate
 
 #: after which a test that would hang fails instead
-PATIENCE_S = 30.0
 
 Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -80,7 +80,7 @@ def test_content_and_ends_are_passed() -> None:
             assert await made.client[0].read() == b"answer"
         assert made.relay.passed == 10
 
-    asyncio.run(asyncio.wait_for(test(), PATIENCE_S))
+    asyncio.run(asyncio.wait_for(test(), PATIENCE.thread_s))
 
 
 @pytest.mark.parametrize("by_client", [True, False])
@@ -92,4 +92,4 @@ def test_a_broken_connection_breaks_the_other_one(by_client: bool) -> None:
             reset(made.client if by_client else made.server)
             await broken(made.server if by_client else made.client)
 
-    asyncio.run(asyncio.wait_for(test(), PATIENCE_S))
+    asyncio.run(asyncio.wait_for(test(), PATIENCE.thread_s))

@@ -18,6 +18,7 @@ from integration.faults.levels import Gauge, growing
 from integration.faults.records import Taken
 from integration.hadoop import HadoopCluster
 from integration.processes import kill
+from tests.patience import PATIENCE
 
 MINUTES = float(os.environ.get("YARNFLOW_TEST_SOAK_MINUTES", "30"))
 #: lists of ended jobs, and logs of ended processes, so that there are as many as may be soon
@@ -25,9 +26,6 @@ _FEW = ("-Djobstore.max-capacity=4", "-Dyarnflow.log.retained-processes=4")
 #: records of a short job
 _COUNT = 250
 _CYCLES_PER_KILL = 3
-#: a machine that does other things as well takes minutes to start a job; how long is not what is looked at
-_PATIENCE_S = 900.0
-_PATIENT = f"-Dclient.timeout={_PATIENCE_S:.0f} s"
 
 
 @pytest.mark.drill
@@ -44,7 +42,7 @@ def test_figures_level_off(hadoop: HadoopCluster, yarnflow: Commands, tmp_path: 
             if len(samples) % _CYCLES_PER_KILL == 0:
                 kill(cluster.driver_process(job_id))
                 cluster.await_commits(job_id)
-                cluster.await_status(job_id, "RUNNING", _PATIENCE_S)
+                cluster.await_status(job_id, "RUNNING", PATIENCE.job_s)
             samples.append({"at_s": round(time.monotonic() - began, 1), **gauge.read()})
             print(json.dumps(samples[-1]), flush=True)
         cluster.assert_each_record_once(job, job_id)
@@ -61,13 +59,16 @@ def _run_a_short_job(cluster: HaCluster, number: int) -> None:
     # else its name is its key, which the long job has
     job_id = cluster.submit(job, "--job-key", name)
     # a savepoint of the other job may be ahead of it, on a machine that does all of this at once
-    cluster.await_status(job_id, "FINISHED", _PATIENCE_S)
+    cluster.await_status(job_id, "FINISHED", PATIENCE.job_s)
     cluster.assert_results(job, Taken(_COUNT, _COUNT))
 
 
 def _take_savepoint(cluster: HaCluster, job_id: str, directory: str, last: str) -> str:
     """Take one and remove the last one; returns its path."""
-    taken = cluster.yarnflow("savepoint", _PATIENT, job_id, directory, timeout_s=_PATIENCE_S + 60)
+    patient = f"-Dclient.timeout={PATIENCE.job_s:.0f} s"
+    taken = cluster.yarnflow(
+        "savepoint", patient, job_id, directory, timeout_s=PATIENCE.job_s + PATIENCE.command_s
+    )
     assert taken.process.returncode == 0, taken.stderr
     if last:
         removed = cluster.commands.run(

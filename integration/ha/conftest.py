@@ -11,6 +11,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from integration.hadoop import HadoopCluster
+from tests.patience import PATIENCE
 from yarnflow.ha.services import ZooKeeper, ZooKeeperSettings, open_zookeeper
 
 SECRET = b"of the tests"
@@ -45,7 +46,7 @@ def end_session_of(zookeeper: ZooKeeper) -> None:
     thief = KazooClient(
         hosts=zookeeper.settings.quorum, client_id=zookeeper._connection.client.client_id  # noqa: SLF001
     )
-    thief.start(timeout=30)
+    thief.start(timeout=PATIENCE.answer_s)
     thief.stop()
     thief.close()
 

@@ -8,12 +8,11 @@ import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlsplit
 
 from integration.conftest import wait_until
-
-_TIMEOUT_S: Final = 60.0
+from tests.patience import PATIENCE
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ class Rest:
         """The same, up to the head of the answer; the caller closes the connection."""
         parts = urlsplit(self.url)
         assert parts.hostname
-        connection = HTTPConnection(parts.hostname, parts.port, timeout=_TIMEOUT_S)
+        connection = HTTPConnection(parts.hostname, parts.port, timeout=PATIENCE.answer_s)
         given = {"Authorization": f"Bearer {self.token}"} if self.token else {}
         sent = None if body is None else json.dumps(body)
         connection.request(method, parts.path + path, sent, {**given, **(headers or {})})
@@ -133,7 +132,7 @@ class Follower:
         self._left = False
         parts = urlsplit(rest.url)
         assert parts.hostname
-        self._connection = socket.create_connection((parts.hostname, parts.port or 80), _TIMEOUT_S)
+        self._connection = socket.create_connection((parts.hostname, parts.port or 80), PATIENCE.answer_s)
         head = [f"GET {parts.path}/jobs/{job_id}/events HTTP/1.0", f"Authorization: Bearer {rest.token}"]
         head += [f"Last-Event-ID: {last_event_id}"] if last_event_id else []
         self._connection.sendall("".join(f"{line}\r\n" for line in [*head, ""]).encode())

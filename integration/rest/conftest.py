@@ -24,12 +24,10 @@ from playwright.sync_api import (
 
 from integration.rest.fixture_server import FixtureServer
 from integration.rest.sample_cluster import SampleCluster
+from tests.patience import PATIENCE
 
 DESKTOP: Final[ViewportSize] = {"width": 1360, "height": 860}
 PHONE: Final[ViewportSize] = {"width": 360, "height": 740}
-#: how long anything may take to show; machines of tests are slow
-PATIENCE_MS: Final = 30_000
-expect.set_options(timeout=PATIENCE_MS)
 
 
 # not for the session: while it runs, no other test of the process can have an event loop
@@ -38,6 +36,7 @@ def browser() -> Iterator[Browser]:
     """One browser for a file of tests, without a window."""
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     assert program is not None, "a browser is missing (Debian: apt-get install chromium)"
+    expect.set_options(timeout=PATIENCE.page_s * 1000)
     with sync_playwright() as playwright:
         # root may not use its sandbox, and only our own pages are shown
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
@@ -56,7 +55,7 @@ class Reader:
     _hosts: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.context.set_default_timeout(PATIENCE_MS)
+        self.context.set_default_timeout(PATIENCE.page_s * 1000)
         self.page.on("pageerror", lambda error: self.complaints.append(f"{error}"))
         self.page.on("console", self._hear)
         self.page.on("response", self._check)

@@ -22,9 +22,9 @@ from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from integration.conftest import ROOT
+from tests.patience import PATIENCE
 from yarnflow.spark.launch.java import find_java
 
-_TIMEOUT_S: Final = 180.0
 #: told to the server behind a proxy by the proxy itself, or of the dashboard's own address
 _NOT_PASSED_ON: Final = ("host", "connection", "origin", "referer", "accept-encoding")
 
@@ -74,7 +74,7 @@ class FlinkCommand:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=_TIMEOUT_S,
+            timeout=PATIENCE.command_s,
             check=False,
         )
         return Said(done.stdout, done.returncode)
@@ -136,7 +136,7 @@ class _Handler(BaseHTTPRequestHandler):
             method=self.command,
         )
         try:
-            with urlopen(request, timeout=_TIMEOUT_S) as answer:
+            with urlopen(request, timeout=PATIENCE.answer_s) as answer:
                 self._send(answer.status, answer.headers.get("Content-Type", ""), answer.read())
         except HTTPError as error:
             self._send(error.code, error.headers.get("Content-Type", ""), error.read())

@@ -16,7 +16,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from integration.conftest import wait_until
-from integration.rest.conftest import PATIENCE_MS, Reader, tab_to, violations
+from integration.rest.conftest import Reader, tab_to, violations
 from integration.rest.fixture_server import DASHBOARD, FixtureServer, RecordedAnswers
 from integration.rest.sample_cluster import SampleCluster
 from integration.rest.sample_values import (
@@ -30,6 +30,7 @@ from integration.rest.sample_values import (
     now_ms,
     vertex_id,
 )
+from tests.patience import PATIENCE
 
 JOB: Final = f"job/{RUNNING}"
 VERTEX: Final = f"{JOB}/vertex/{vertex_id(3)}"
@@ -659,7 +660,7 @@ def test_what_is_asked_for_while_data_are_loaded_is_loaded_after(
             await shown;
         }"""
     )
-    wait_until(lambda: page.evaluate("window.loads()") == 2, "the second load", PATIENCE_MS / 1000)
+    wait_until(lambda: page.evaluate("window.loads()") == 2, "the second load", PATIENCE.page_s)
 
 
 def test_first_paint_is_small(server: FixtureServer, reader: Reader) -> None:

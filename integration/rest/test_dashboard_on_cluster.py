@@ -18,9 +18,8 @@ from integration.conftest import Commands, Started, commands_in, wait_until
 from integration.processes import JOB_MANAGER, processes
 from integration.rest.conftest import Reader, tab_to, violations
 from integration.servers import free_port
+from tests.patience import PATIENCE
 
-#: until a job has started, or a savepoint is taken, on a busy machine
-SLOW_MS: Final = 300_000
 #: columns: starts without Python workers
 COUNTS: Final = """
 from yarnflow.api import RateSource, StreamExecutionEnvironment
@@ -131,13 +130,13 @@ class Cluster:
         return f"http://127.0.0.1:{self.port}/"
 
     def get(self, path: str) -> Any:
-        with urllib.request.urlopen(f"{self.url}{path}", timeout=60) as answer:
+        with urllib.request.urlopen(f"{self.url}{path}", timeout=PATIENCE.answer_s) as answer:
             return json.load(answer)
 
     def start_job_manager(self) -> Started:
         """None runs."""
         started = self.job_manager = self.commands.start("jobmanager", *self.options)
-        wait_until(lambda: "serves at" in started.stdout, "the JobManager", SLOW_MS / 1000)
+        wait_until(lambda: "serves at" in started.stdout, "the JobManager")
         return started
 
     def run(self, verb: str, *arguments: str | Path) -> Started:
@@ -171,8 +170,7 @@ class Cluster:
                 vertex["metrics"]["write-records"] > 0 for vertex in (self.vertices(job_id) or [{}])
             ),
             "records of all vertices",
-            SLOW_MS / 1000,
-            1.0,
+            pause_s=1.0,
         )
 
 
@@ -192,8 +190,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         made = Cluster(commands, directory, port, options, client_options)
         made.start_job_manager()
         commands.start("taskmanager", *options)
-        wait_until(lambda: _has_slots(made), "the TaskManager", SLOW_MS / 1000)
+        wait_until(lambda: _has_slots(made), "the TaskManager")
         yield made
+
+
+def _slow_ms() -> float:
+    """Return how long a job may take to start, or a savepoint to be taken."""
+    return PATIENCE.condition_s * 1000
 
 
 def _has_slots(cluster: Cluster) -> bool:
@@ -218,9 +221,9 @@ def _grows(locator: Locator) -> None:
         found.append(_number(locator.inner_text()))
         return found[-1] >= 0
 
-    wait_until(is_told, "a number", SLOW_MS / 1000)
+    wait_until(is_told, "a number")
     before = found[-1]
-    wait_until(lambda: _number(locator.inner_text()) > before, f"more than {before}", SLOW_MS / 1000)
+    wait_until(lambda: _number(locator.inner_text()) > before, f"more than {before}")
 
 
 @pytest.mark.gate
@@ -231,26 +234,26 @@ def test_job_is_watched_and_stopped_by_keyboard(cluster: Cluster, reader: Reader
     tab_to(page, "counts")
     page.keyboard.press("Enter")
     expect(page.locator("h1")).to_have_text("counts")
-    expect(page.locator("h1 + .badge")).to_have_text("RUNNING", timeout=SLOW_MS)
+    expect(page.locator("h1 + .badge")).to_have_text("RUNNING", timeout=_slow_ms())
     boxes = page.locator(".graph a.vertex")
     expect(boxes).to_have_count(2)
     # what the source reads
     _grows(boxes.first.locator(".numbers b").first)
-    expect(boxes.first.locator(".strain")).to_contain_text("busy", timeout=SLOW_MS)
+    expect(boxes.first.locator(".strain")).to_contain_text("busy", timeout=_slow_ms())
     assert violations(page) == []
 
     tab_to(page, cluster.vertices(job_id)[0]["name"])
     page.keyboard.press("Enter")
     # the job has "Metrics", too, behind what is beside it now
-    expect(page.locator("#vertex-title")).to_be_focused(timeout=SLOW_MS)
+    expect(page.locator("#vertex-title")).to_be_focused(timeout=_slow_ms())
     tab_to(page, "Metrics")
     page.keyboard.press("Enter")
     points = "element => element.getAttribute('points').split(' ').length"
     line = page.locator("figure", has_text="numRecordsInPerSecond").locator("polyline").first
-    wait_until(lambda: line.evaluate(points) > 3, "points of a chart", SLOW_MS / 1000)
+    wait_until(lambda: line.evaluate(points) > 3, "points of a chart")
     assert violations(page) == []
     page.keyboard.press("Escape")
-    expect(page.locator(".drawer")).to_have_count(0, timeout=SLOW_MS)
+    expect(page.locator(".drawer")).to_have_count(0, timeout=_slow_ms())
 
     tab_to(page, "Stop…")
     page.keyboard.press("Enter")
@@ -258,9 +261,9 @@ def test_job_is_watched_and_stopped_by_keyboard(cluster: Cluster, reader: Reader
     tab_to(page, "Stop with savepoint")
     page.keyboard.press("Enter")
     notice = page.locator("#notices")
-    expect(notice).to_contain_text("its savepoint: file:", timeout=SLOW_MS)
+    expect(notice).to_contain_text("its savepoint: file:", timeout=_slow_ms())
     said = notice.inner_text()  # it goes away by itself
-    expect(page.locator("h1 + .badge")).to_have_text("FINISHED", timeout=SLOW_MS)
+    expect(page.locator("h1 + .badge")).to_have_text("FINISHED", timeout=_slow_ms())
     assert cluster.get(f"jobs/{job_id}/checkpoints")["latest"]["savepoint"]["external_path"] in said
     assert list((cluster.directory / "savepoints").iterdir())
 
@@ -275,10 +278,10 @@ def test_page_goes_on_when_the_job_manager_was_killed(cluster: Cluster, reader: 
     expect(page.locator("#connection")).to_contain_text("No connection since")
     assert before.wait() != 0
     cluster.start_job_manager()
-    expect(page.locator("#connection")).to_be_empty(timeout=SLOW_MS)
+    expect(page.locator("#connection")).to_be_empty(timeout=_slow_ms())
     # the jobs are gone with a JobManager that was alone; the TaskManager comes back by itself
-    expect(page.locator("main")).to_contain_text("No job is running.", timeout=SLOW_MS)
-    expect(page.locator("main")).to_contain_text("of 2", timeout=SLOW_MS)
+    expect(page.locator("main")).to_contain_text("No job is running.", timeout=_slow_ms())
+    expect(page.locator("main")).to_contain_text("of 2", timeout=_slow_ms())
 
 
 @pytest.mark.drill
@@ -289,7 +292,7 @@ def test_every_page_shows_what_happens(cluster: Cluster, desk: Reader, phone: Re
             look(reader, cluster, place, text)
     failed = cluster.submit("failing.py", FAILING)
     wait_until(
-        lambda: cluster.get(f"jobs/{failed}")["state"] == "FAILED", "the job to fail", SLOW_MS / 1000, 1.0
+        lambda: cluster.get(f"jobs/{failed}")["state"] == "FAILED", "the job to fail", pause_s=1.0
     )
     job = cluster.submit("clicks.py", CLICKS)
     script = cluster.submit("script.py", SCRIPT)
@@ -298,8 +301,7 @@ def test_every_page_shows_what_happens(cluster: Cluster, desk: Reader, phone: Re
         wait_until(
             lambda: cluster.get(f"jobs/{job_id}/checkpoints")["counts"]["completed"] > 1,
             "checkpoints",
-            SLOW_MS / 1000,
-            1.0,
+            pause_s=1.0,
         )
     vertex = cluster.vertices(job)[-1]["id"]
     task_manager = cluster.get("taskmanagers")["taskmanagers"][0]["id"].replace(":", "%3A")

@@ -14,8 +14,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from integration.conftest import ROOT, Commands, commands_in, wait_until
-from integration.rest.conftest import DESKTOP, PATIENCE_MS
+from integration.rest.conftest import DESKTOP
 from integration.rest.flink import FlinkCommand, FlinkDashboard
+from tests.patience import PATIENCE
 
 PROGRAM: Final = """
 from yarnflow.api import *
@@ -44,7 +45,7 @@ class Cluster:
     url: str
 
     def get(self, path: str) -> Any:
-        with urlopen(self.url + path, timeout=60) as response:
+        with urlopen(self.url + path, timeout=PATIENCE.answer_s) as response:
             return json.load(response)
 
     def submit(self, name: str, parallelism: int = 1) -> str:
@@ -91,7 +92,7 @@ def flink(cluster: Cluster, tmp_path: Path) -> FlinkCommand:
 @pytest.mark.drill
 def test_a_job_is_driven_by_flinks_command_line(cluster: Cluster, flink: FlinkCommand) -> None:
     job = cluster.submit("counts")
-    wait_until(cluster.is_in(job, "RUNNING"), "the job to run", 300)
+    wait_until(cluster.is_in(job, "RUNNING"), "the job to run")
     # for slots that nobody has
     waiting = cluster.submit("waiting", parallelism=2)
 
@@ -143,7 +144,7 @@ class Visitor:
 
     def __post_init__(self) -> None:
         page, complaints = self.page, self.complaints
-        page.set_default_timeout(PATIENCE_MS)
+        page.set_default_timeout(PATIENCE.page_s * 1000)
         page.on("pageerror", lambda error: complaints.append(f"{error}"))
         page.on(
             "console",
@@ -209,8 +210,8 @@ def _pages_of_job(cluster: Cluster, kind: str, job: str) -> dict[str, str]:
 @pytest.mark.drill
 def test_every_page_of_flinks_dashboard_whose_data_exist(cluster: Cluster, visitor: Visitor) -> None:
     job = cluster.submit("shown")
-    wait_until(cluster.is_in(job, "RUNNING"), "the job to run", 300)
-    with urlopen(f"{cluster.url}/jobs/{job}/checkpoints", data=b"{}", timeout=60) as answer:
+    wait_until(cluster.is_in(job, "RUNNING"), "the job to run")
+    with urlopen(f"{cluster.url}/jobs/{job}/checkpoints", data=b"{}", timeout=PATIENCE.answer_s) as answer:
         trigger = json.load(answer)["request-id"]
     wait_until(
         lambda: cluster.get(f"/jobs/{job}/checkpoints/{trigger}")["status"]["id"] == "COMPLETED",

@@ -17,6 +17,7 @@ from schemathesis.core.result import Ok
 from schemathesis.specs.openapi import checks
 
 from integration.conftest import commands_in, wait_until
+from tests.patience import PATIENCE
 from yarnflow.rest.web import openapi_json
 
 load_all_checks()
@@ -39,7 +40,7 @@ _OTHERS: Final = settings(
 
 
 def get(url: str) -> Any:
-    with urlopen(url, timeout=60) as response:
+    with urlopen(url, timeout=PATIENCE.answer_s) as response:
         return json.load(response)
 
 
@@ -111,7 +112,7 @@ def test_no_bug_is_found(
     @given(case=operation.as_strategy())
     def ask(case: schemathesis.Case[Any]) -> None:
         aimed(case, known)
-        response = case.call(base_url=address, timeout=60)
+        response = case.call(base_url=address, timeout=PATIENCE.answer_s)
         assert response.status_code != 500, response.text
         case.validate_response(response, checks=_WANTED)
 

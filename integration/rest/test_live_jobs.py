@@ -21,6 +21,7 @@ import pytest
 from integration.conftest import Commands, Started, commands_in, wait_until
 from integration.rest.client import Answer, Follower, Rest
 from integration.servers import free_port
+from tests.patience import PATIENCE
 from yarnflow.rest.framework.route import Route
 from yarnflow.rest.framework.server import IDLE_TIMEOUT_S, MAX_CONNECTIONS
 from yarnflow.rest.routes import SECTIONS
@@ -189,7 +190,7 @@ def test_a_life_of_a_job_as_events(live: Live) -> None:
     trigger = live.writer.post(f"/jobs/{job_id}/stop", body)["request-id"]
     location = live.writer.completed(f"/jobs/{job_id}/savepoints/{trigger}")["location"]
     assert urlsplit(location).path.startswith(str(target)) and Path(urlsplit(location).path).is_dir()
-    assert second.ended.wait(240), "the stream ends with the job"
+    assert second.ended.wait(PATIENCE.condition_s), "the stream ends with the job"
     assert second.states[-1] == "FINISHED"
     assert live.writer.state(job_id) == "FINISHED"
     result = live.reader.get(f"/jobs/{job_id}/execution-result")
@@ -230,7 +231,7 @@ def test_numbers_are_measured(live: Live) -> None:
         )
         return vertices if known else None
 
-    vertices = wait_until(measured, "records of every vertex", 300)
+    vertices = wait_until(measured, "records of every vertex")
     assert {vertex["status"] for vertex in vertices} == {"RUNNING"}
     for vertex in vertices:
         path = f"/jobs/{job_id}/vertices/{vertex['id']}"
@@ -470,7 +471,7 @@ def test_many_and_bad_clients_harm_nothing(live: Live) -> None:
     for claimed in (b"99999999999", b"-1", b"x"):
         parts = urlsplit(rest.url)
         with socket.create_connection((parts.hostname, parts.port)) as bad:
-            bad.settimeout(60)
+            bad.settimeout(PATIENCE.answer_s)
             head = b"POST %s/stop HTTP/1.1\r\nHost: x\r\nContent-Length: %s\r\n\r\n"
             bad.sendall(head % (job.encode(), claimed))
             assert bad.recv(1000).split()[1:2] in ([b"413"], [b"400"], [b"401"])
@@ -485,7 +486,7 @@ def test_many_and_bad_clients_harm_nothing(live: Live) -> None:
 
 def _status(rest: Rest, path: str) -> int:
     """That of an answer in the end; a server that has enough to do says so at once."""
-    give_up_s = time.monotonic() + 240
+    give_up_s = time.monotonic() + PATIENCE.condition_s
     while (status := rest.ask("GET", path).status) == 503 and time.monotonic() < give_up_s:
         time.sleep(0.2)
     return status

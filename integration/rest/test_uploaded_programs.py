@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 import requests
 
-from integration.conftest import ENDS_WITHIN_S, Commands, commands_in, wait_until
+from integration.conftest import Commands, commands_in, wait_until
 from integration.processes import JOB_MANAGER, TASK_MANAGER, none_is_left, processes
+from tests.patience import PATIENCE
 
 PROGRAM = """
 import sys
@@ -41,7 +42,7 @@ class Cluster:
 
     def ask(self, method: str, path: str, **how: Any) -> requests.Response:
         headers = {"Authorization": f"Bearer {self.token}"}
-        return requests.request(method, self.url + path, headers=headers, timeout=300, **how)
+        return requests.request(method, self.url + path, headers=headers, timeout=PATIENCE.command_s, **how)
 
     def upload(self, name: str, content: bytes) -> str:
         answer = self.ask("POST", "/jars/upload", files={"jarfile": (name, content)})
@@ -93,7 +94,7 @@ def lines(directory: Path) -> list[str]:
 
 @pytest.mark.gate
 def test_a_file_and_an_archive_run_to_their_end(cluster: Cluster, tmp_path: Path) -> None:
-    assert requests.get(f"{cluster.url}/jars", timeout=60).status_code == 401
+    assert requests.get(f"{cluster.url}/jars", timeout=PATIENCE.answer_s).status_code == 401
     assert cluster.ask("GET", "/config").json()["features"]["web-submit"]
     file = cluster.upload("words.py", PROGRAM.format(more="WORDS = ['one']", name="words").encode())
     packed = io.BytesIO()
@@ -142,4 +143,6 @@ def test_no_program_outlives_the_job_manager(cluster: Cluster) -> None:
     with pytest.raises(requests.ConnectionError):
         cluster.ask("POST", f"/jars/{program}/run", json={})
     killer.join()
-    wait_until(lambda: none_is_left(cluster.commands.mark, "waits.py"), "the program to end", ENDS_WITHIN_S)
+    wait_until(
+        lambda: none_is_left(cluster.commands.mark, "waits.py"), "the program to end", PATIENCE.process_s
+    )

@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+from tests.patience import PATIENCE
 from yarnflow.core.ids import DriverId, ExecutorId, JobId, VertexId
 from yarnflow.core.json_codec import to_json
 from yarnflow.core.messages import (
@@ -37,8 +38,6 @@ from yarnflow.testing.gateways.job_master import FakeJobMaster
 FENCE = Fence("leader", 1)
 JOB_ID = JobId("5" * 32)
 DRIVER_ID = DriverId("driver-1")
-#: as long as a slow machine may take
-_LIMIT_S = 240.0
 
 
 class DriverProcess:
@@ -48,7 +47,7 @@ class DriverProcess:
         self.directory = directory
         self.configuration = {"heartbeat.interval": "1 s", **(configuration or {})}
         self.secret = secrets.token_hex(32)
-        self.job_master = FakeJobMaster(limit_s=_LIMIT_S)
+        self.job_master = FakeJobMaster(limit_s=PATIENCE.condition_s)
         self._executors: list[subprocess.Popen[bytes]] = []
         self._server = RpcServer(
             "127.0.0.1",
@@ -122,7 +121,7 @@ class DriverProcess:
     def await_registration(self) -> DriverRegistration:
         registrations = self.job_master.registrations
         try:
-            self.job_master.wait(lambda: registrations, _LIMIT_S)
+            self.job_master.wait(lambda: registrations, PATIENCE.condition_s)
         except AssertionError:
             raise AssertionError(self.log_text() + self.output_text()) from None
         return registrations[-1]

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from integration.conftest import wait_until
 from integration.spark.translate_support import Graph, key, schema
+from tests.patience import PATIENCE
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.checkpoint.manifest import METADATA_FILE, SavepointMetadata, from_bytes, to_bytes
 from yarnflow.core.checkpoint.messages import (
@@ -158,7 +159,7 @@ class Job:
         return manifest
 
     def ended(self) -> None:
-        self.thread.join(240)
+        self.thread.join(PATIENCE.condition_s)
         assert not self.thread.is_alive(), "the job does not end"
         if self.failure is not None:
             raise self.failure

@@ -23,6 +23,7 @@ from integration.spark.translate_support import (
     run,
     schema,
 )
+from tests.patience import PATIENCE
 from yarnflow.errors import YarnflowError
 from yarnflow.graph.connectors.sources import FileSource
 from yarnflow.graph.operators import (
@@ -193,7 +194,7 @@ def test_stop_waits_for_a_batch_and_its_next_sink_is_not_written(spark: SparkSes
         from integration.spark import test_crashes as module
 
         module._HELD.set()
-        assert module._LET_GO.wait(240)
+        assert module._LET_GO.wait(PATIENCE.condition_s)
 
     g = Graph()
     node = g.add(SqlOperator("select id from range(3)"), schema("id bigint"))
@@ -202,7 +203,7 @@ def test_stop_waits_for_a_batch_and_its_next_sink_is_not_written(spark: SparkSes
     made = program(spark, g, tmp_path)
     made.prepare()
     made.start()
-    assert _HELD.wait(240)
+    assert _HELD.wait(PATIENCE.condition_s)
     stopping = threading.Thread(target=made.stop)
     stopping.start()
     waiting = threading.Thread(target=made.await_end)
@@ -214,8 +215,8 @@ def test_stop_waits_for_a_batch_and_its_next_sink_is_not_written(spark: SparkSes
     waiting.join(0.5)
     assert stopping.is_alive() and waiting.is_alive()
     _LET_GO.set()
-    stopping.join(60)
-    waiting.join(60)
+    stopping.join(PATIENCE.thread_s)
+    waiting.join(PATIENCE.thread_s)
     assert not stopping.is_alive() and not waiting.is_alive()
     assert not (tmp_path / "out").exists()
 

@@ -10,6 +10,7 @@ import pytest
 
 from integration.conftest import wait_until
 from integration.spark.driver_harness import DriverProcess
+from tests.patience import PATIENCE
 from yarnflow.core.json_codec import to_json
 from yarnflow.core.messages import DriverPhase
 
@@ -166,9 +167,9 @@ def test_executor_that_dies_is_replaced_without_a_failure(driver: DriverProcess)
 
 def test_shut_down_ends_the_process_and_its_executors(driver: DriverProcess) -> None:
     driver.gateway.shut_down()
-    assert driver.process.wait(240) == 0
+    assert driver.process.wait(PATIENCE.condition_s) == 0
     for executor in driver._executors:
-        executor.wait(240)
+        executor.wait(PATIENCE.condition_s)
 
 
 def test_spare_ends_with_its_owner(tmp_path: Path) -> None:

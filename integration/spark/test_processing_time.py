@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from integration.conftest import wait_until
 from integration.spark.test_elements import environment, program_of
+from tests.patience import PATIENCE
 from yarnflow.api import FileSink, FileSource, StreamExecutionEnvironment
 from yarnflow.api.common import Types
 from yarnflow.api.datastream.functions import KeyedProcessFunction, ProcessFunction
@@ -173,7 +174,7 @@ def test_timers_that_became_due_in_between_are_not_lost(
             hidden.write_text("".join(f"{key}\n" for key in keys))
             os.utime(hidden, (1_000_000 + number, 1_000_000 + number))
             hidden.rename(directory / f"{number}.csv")
-        assert ended.wait(240)
+        assert ended.wait(PATIENCE.condition_s)
         first.stop()
     crashed = len(planned(checkpoint)) - 1
     due_ms = max(at_ms for key, _, at_ms, _ in found(out, "element") if key != LAST_KEY) + DELAY_MS

@@ -19,6 +19,7 @@ from integration.conftest import wait_until
 from integration.kafka import KafkaBroker
 from integration.spark.shared_jvm import kafka_session
 from integration.spark.test_elements import environment, graph_of
+from tests.patience import PATIENCE
 from yarnflow.api import StreamExecutionEnvironment
 from yarnflow.api.common import Types
 from yarnflow.api.datastream import RuntimeExecutionMode
@@ -118,7 +119,7 @@ def running(spark: SparkSession, env: StreamExecutionEnvironment, directory: Pat
         yield program
     finally:
         program.stop()
-        thread.join(240)
+        thread.join(PATIENCE.condition_s)
         assert not thread.is_alive()
     if failures:
         raise failures[0]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from integration.conftest import ENDS_WITHIN_S
+from tests.patience import PATIENCE
 from yarnflow.spark.progress.collector import ProgressCollector
 from yarnflow.spark.progress.listener import listen
 from yarnflow.spark.run import rehearsal
@@ -18,7 +18,7 @@ from yarnflow.spark.run.rehearsal import REHEARSAL_PREFIX, rehearse
 def test_it_runs_and_leaves_nothing(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rehearsal, "_TIMEOUT_S", ENDS_WITHIN_S)
+    monkeypatch.setattr(rehearsal, "_TIMEOUT_S", PATIENCE.process_s)
     (tmp_path / f"{REHEARSAL_PREFIX}of-a-driver-that-was-killed/query").mkdir(parents=True)
     (tmp_path / "query-job").mkdir()
     progress = ProgressCollector(on_change=lambda: None)

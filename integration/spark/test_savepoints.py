@@ -32,6 +32,7 @@ from integration.spark.savepoint_support import (
     windowed,
 )
 from integration.spark.translate_support import Graph, program, schema
+from tests.patience import PATIENCE
 from yarnflow.core.checkpoint.messages import CheckpointKind, CheckpointOrder, CheckpointOutcome
 from yarnflow.errors import StateDrained, StorageError, UserCodeError
 from yarnflow.graph.operators import SqlOperator, UnionOperator
@@ -294,16 +295,16 @@ def test_a_stop_right_after_a_restart_ends_what_was_begun(
 
     def late(gate: BatchGate, batch_id: int) -> None:
         arrived.set()
-        go_on.wait(240)
+        go_on.wait(PATIENCE.condition_s)
         enter(gate, batch_id)
 
     monkeypatch.setattr(BatchGate, "enter", late)
     again = Job(spark, graph, tmp_path)
-    assert arrived.wait(240)
+    assert arrived.wait(PATIENCE.condition_s)
     waiting, outcomes = in_background(lambda: again.order(tmp_path / "savepoint", STOP))
     waiting.join(0.5)
     go_on.set()
-    waiting.join(240)
+    waiting.join(PATIENCE.condition_s)
     again.ended()
     assert outcomes[0].positions[0].batch_id == 2
     second = restored(spark, graph, tmp_path / "savepoint", tmp_path / "job2")
@@ -324,7 +325,7 @@ def test_a_checkpoint_waits_for_the_batch_that_runs(spark: SparkSession, tmp_pat
     waiting.join(0.5)
     assert not outcomes, "the batch has not been committed"
     (tmp_path / "signals/go-on").touch()
-    waiting.join(240)
+    waiting.join(PATIENCE.condition_s)
     assert outcomes[0].positions[0].batch_id == 1
     assert outcomes[0].commit_wait_ms > 0
     job.cancel()
@@ -339,7 +340,7 @@ def test_a_batch_that_fails_during_a_stop_fails_the_job(spark: SparkSession, tmp
     waiting, outcomes = in_background(lambda: job.order(tmp_path / "savepoint", STOP))
     waiting.join(0.3)
     (tmp_path / "signals/go-on").touch()
-    waiting.join(240)
+    waiting.join(PATIENCE.condition_s)
     assert "ended in batch 1" in outcomes[0].failure
     with pytest.raises(UserCodeError, match="on purpose"):
         job.ended()

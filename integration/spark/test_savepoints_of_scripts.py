@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from integration.conftest import wait_until
 from integration.spark.savepoint_support import Input, read_manifest
+from tests.patience import PATIENCE
 from yarnflow.core.checkpoint.manifest import FREE, HELD, METADATA_FILE, SavepointMetadata, to_bytes
 from yarnflow.core.checkpoint.messages import (
     AfterSavepoint,
@@ -102,7 +103,7 @@ class ScriptJob:
         finally:
             # its end cancels what else is asked of Spark, such as the look at the output
             ended.set()
-            beside.join(240)
+            beside.join(PATIENCE.condition_s)
             assert not beside.is_alive(), "the orders do not end"
         if failures:
             raise failures[0]
@@ -357,7 +358,7 @@ def test_a_stop_that_cannot_be_saved_fails_the_job(
         try:
             job.program.await_end()
         finally:
-            saving.join(240)
+            saving.join(PATIENCE.condition_s)
     assert job.outcomes[0].failure
     assert (tmp_path / "job/checkpoint/copy/commits/0").exists()
 

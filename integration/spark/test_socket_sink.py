@@ -15,6 +15,7 @@ from integration.conftest import wait_until
 from integration.servers import free_port
 from integration.spark.test_elements import environment
 from integration.spark.test_jdbc_sink import attempt, graph_of
+from tests.patience import PATIENCE
 from yarnflow.api import FileSource
 from yarnflow.api.common import SimpleStringSchema, Types
 from yarnflow.api.datastream.formats.csv import CsvRowSerializationSchema
@@ -98,18 +99,18 @@ def test_a_cancel_while_the_server_does_not_read(spark: SparkSession, tmp_path: 
     env = environment(1)
     lines = env.from_collection(list(range(40)), Types.INT()).map(lambda n: "x" * 1_000_000, Types.STRING())
     with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(240)
+        server.settimeout(PATIENCE.condition_s)
         lines.write_to_socket("127.0.0.1", server.getsockname()[1], SimpleStringSchema())
         program = GraphProgram(spark, graph_of(env), Configuration.empty(), str(tmp_path / "checkpoint"))
         program.prepare()
         program.start()
         connection, _ = server.accept()
         with connection:
-            connection.settimeout(240)
+            connection.settimeout(PATIENCE.condition_s)
             assert connection.recv(1) == b"x"
             stopping = threading.Thread(target=program.stop, daemon=True)
             stopping.start()
-            stopping.join(120)
+            stopping.join(PATIENCE.condition_s)
             assert not stopping.is_alive()
             received = 1
             while data := connection.recv(1_000_000):

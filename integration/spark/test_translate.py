@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from integration.spark.translate_support import Graph, key, program, rows, run, schema
+from tests.patience import PATIENCE
 from yarnflow.errors import InvalidExpression, SchemaError, SourceNotFound, UserCodeError, YarnflowError
 from yarnflow.graph.connectors.sources import FileSource, RateSource, SocketSource
 from yarnflow.graph.operators import (
@@ -221,7 +222,7 @@ def test_socket(spark: SparkSession, tmp_path: Path) -> None:
     class Lines(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             self.request.sendall(b"one\ntwo\n")
-            done.wait(60)
+            done.wait(PATIENCE.thread_s)
 
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Lines) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -51,7 +51,10 @@ class Yarn:
         return self._commands.start(*arguments, environment={**self.hadoop.env(), **(environment or {})})
 
     def run(
-        self, *arguments: str | Path, environment: Mapping[str, str] | None = None, timeout_s: float = 480.0
+        self,
+        *arguments: str | Path,
+        environment: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
     ) -> Started:
         """Run ``yarnflow …`` to its end."""
         started = self.start(*arguments, environment=environment)

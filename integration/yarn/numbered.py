@@ -25,7 +25,6 @@ def drain(yarn: Yarn, job: Numbered, job_id: str, application_id: str) -> str:
     stopped = yarn.run(
         *("stop", f"-Dyarn.application.id={application_id}", "--drain", PATIENT),
         *("-p", f"hdfs://{job.output}/savepoints", job_id),
-        timeout_s=360,
     )
     assert stopped.process.returncode == 0, stopped.stderr
     return stopped.stdout.strip()

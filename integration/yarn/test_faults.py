@@ -9,6 +9,7 @@ import pytest
 from integration.conftest import Started, wait_until
 from integration.processes import DRIVER, EXECUTOR
 from integration.yarn.jobs import FLIGHTS, TWO_TASK_MANAGERS, Yarn, application_id
+from tests.patience import PATIENCE
 
 #: on YARN it is the main process of its container
 TASK_MANAGER = "yarnflow.entrypoint.yarn.taskmanager_main"
@@ -32,7 +33,7 @@ def _start(yarn: Yarn, flights: str, output: str) -> Started:
 
 
 def _finish(yarn: Yarn, started: Started, output: str, scratch: Path) -> None:
-    assert started.wait(300) == 0, started.stderr[-3000:]
+    assert started.wait(PATIENCE.job_s) == 0, started.stderr[-3000:]
     yarn.assert_windows(output, scratch)
     assert yarn.ended(application_id(started))["finalStatus"] == "SUCCEEDED"
 

@@ -16,6 +16,7 @@ import pytest
 
 from integration.conftest import ROOT, wait_until
 from integration.hadoop import HadoopCluster, all_processes
+from tests.patience import PATIENCE
 
 DAEMONS = ["namenode", "datanode", "resourcemanager", "nodemanager-1", "nodemanager-2"]
 # submits a service with a script of one line and waits for the application's end
@@ -44,7 +45,7 @@ def run_script(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE.command_s,
     )
     return done.returncode, done.stdout, done.stderr
 
@@ -52,7 +53,7 @@ def run_script(
 def submit(cluster: HadoopCluster, name: str, queue: str, script: str, wait: bool) -> str:
     """Submit an application of one container; returns its id."""
     words = [sys.executable, "-c", SKEIN, name, queue, script, "wait" if wait else ""]
-    return cluster.run(*words, timeout_s=300.0).split()[-1]
+    return cluster.run(*words, timeout_s=PATIENCE.command_s).split()[-1]
 
 
 def test_hdfs_writes_reads_and_renames(hadoop: HadoopCluster) -> None:

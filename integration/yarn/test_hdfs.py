@@ -12,6 +12,7 @@ import pytest
 from integration.hadoop import HadoopCluster
 from integration.spark.shared_jvm import shared_session
 from tests.fs.contract import FileSystemContract
+from tests.patience import PATIENCE
 from yarnflow.config.hadoop_conf import HadoopConf
 from yarnflow.core.checkpoint.ownership import writable_by_others
 from yarnflow.core.files import FileSystem
@@ -144,7 +145,7 @@ def test_many_clients_want_one_key(
     found: list[KeyTaken | KeyHolder] = []
 
     def take(keys: JobKeys, name: str, generation: int) -> None:
-        barrier.wait(60)
+        barrier.wait(PATIENCE.thread_s)
         # the one that took it before is dead
         found.append(keys.take("flights 100%", name, name, lambda holder: holder.generation == generation))
 
@@ -157,7 +158,7 @@ def test_many_clients_want_one_key(
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(60)
+            thread.join(PATIENCE.thread_s)
         assert [one for one in found if isinstance(one, KeyTaken)] == [KeyTaken(generation)]
         holders = {one.deployment_id for one in found if isinstance(one, KeyHolder)}
         assert len(found) == len(clients) and len(holders) == 1

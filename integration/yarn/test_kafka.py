@@ -24,6 +24,7 @@ from integration.kafka import KafkaBroker
 from integration.servers import running
 from integration.yarn.jobs import TWO_TASK_MANAGERS, Yarn, application_id
 from integration.yarn.test_faults import TASK_MANAGER
+from tests.patience import PATIENCE
 
 LINES = 3000
 
@@ -48,7 +49,7 @@ def test_a_container_is_killed_between_topics_and_a_database(
         yarn.kill_one(TASK_MANAGER)
         wait_until(lambda: set(yarn.containers(application)) - before, "another container")
         assert len(rows_of_database(server)) < LINES, "the job had ended before the fault"
-        assert started.wait(300) == 0, started.stderr[-3000:]
+        assert started.wait(PATIENCE.job_s) == 0, started.stderr[-3000:]
         assert_each_once(rows_of_database(server), LINES)
     assert_each_once(rows_of_topic(kafka, counts), LINES)
     assert yarn.ended(application)["finalStatus"] == "SUCCEEDED"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.api.environments import environment
+from tests.patience import PATIENCE
 from yarnflow.api import StreamExecutionEnvironment
 from yarnflow.api.common import CompletableFuture, JobClient, JobID, JobStatus
 from yarnflow.api.datastream import CloseableIterator
@@ -121,7 +122,7 @@ def test_futures() -> None:
 
 def test_futures_that_are_asked_without_waiting() -> None:
     go_on = threading.Event()
-    future = CompletableFuture(lambda: go_on.wait(30))
+    future = CompletableFuture(lambda: go_on.wait(PATIENCE.thread_s))
     assert not future.done() and future.exception() is None
     go_on.set()
     assert future.result() is True and future.done()
@@ -129,7 +130,7 @@ def test_futures_that_are_asked_without_waiting() -> None:
 
 def test_futures_that_are_given_up() -> None:
     go_on = threading.Event()
-    future = CompletableFuture(lambda: go_on.wait(30))
+    future = CompletableFuture(lambda: go_on.wait(PATIENCE.thread_s))
     assert not future.done()
     assert future.cancel() and future.cancelled() and future.done()
     with pytest.raises(CancelledError):

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.client.fakes import FakeConnection, Listener, checkpoint
+from tests.patience import PATIENCE
 from yarnflow.client import collecting
 from yarnflow.client.collecting import PageReader
 from yarnflow.client.executor import ClusterExecutor
@@ -175,7 +176,7 @@ def bug(found: Iterator[object]) -> None:
 
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
-    asking.join(10)
+    asking.join(PATIENCE.thread_s)
     assert [str(error.__cause__) for error in errors] == ["cannot be"]
     assert f"job {JOB} cannot be read any more: ValueError: cannot be" in str(errors[0])
 
@@ -209,7 +210,7 @@ def test_closing_while_another_thread_waits() -> None:
     waiting = threading.Thread(target=lambda: left.extend(found))
     waiting.start()
     found.close()
-    waiting.join(10)
+    waiting.join(PATIENCE.thread_s)
     assert not waiting.is_alive() and not left
 
 
@@ -283,7 +284,7 @@ class TestSlowPrograms:
         found = bench.client.collected()
         # three pages, one of them without a place, and then only signs of life
         for _ in range(8):
-            assert heard.acquire(timeout=10)
+            assert heard.acquire(timeout=PATIENCE.thread_s)
         assert len(bench.dispatcher.pages) == 3
         assert bench.dispatcher.positions[:3] == ["", "1", "2"]
         assert set(bench.dispatcher.positions[3:]) == {"2"}

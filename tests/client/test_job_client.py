@@ -13,6 +13,7 @@ from tests.client.fakes import FakeConnection, Listener
 from tests.client.jars.test_files import jar
 from tests.client.yarn.submits import submit_world
 from tests.graph import graphs as g
+from tests.patience import PATIENCE
 from yarnflow.api.building import shipped
 from yarnflow.client import job_client
 from yarnflow.client.executor import ClusterExecutor, script_submission, shipped_options
@@ -127,7 +128,7 @@ def test_interrupt_cancels_in_an_owned_cluster() -> None:
 def _join_cancel() -> None:
     for thread in threading.enumerate():
         if thread.name == "cancel":
-            thread.join(10)
+            thread.join(PATIENCE.thread_s)
 
 
 def test_a_cluster_that_ends_before_it_answers_the_cancel() -> None:
@@ -172,7 +173,7 @@ def test_second_interrupt_does_not_wait() -> None:
 
     def never_cancel(job_id: JobId) -> None:
         _interrupt()  # the user, while the cluster does not answer
-        refuse.wait(10)
+        refuse.wait(PATIENCE.thread_s)
 
     dispatcher.cancel_job = never_cancel  # type: ignore[method-assign]
     _interrupt_when_running(dispatcher)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.client.fakes import Listener
+from tests.patience import PATIENCE
 from yarnflow.client.job_client import ClusterJobClient
 from yarnflow.client.job_watch import LEADER_CHANGED
 from yarnflow.client.leader import LeaderFollowingDispatcher
@@ -294,7 +295,7 @@ def test_an_attached_submit_shows_a_failover_as_one_line() -> None:
     # the poll of the dying master is still answered; the next one goes elsewhere
     listener = Listener()
     client = ClusterJobClient(Connection(follower), JOB, "flights", listener)
-    details = client.await_result(timeout_s=60)
+    details = client.await_result(timeout_s=PATIENCE.thread_s)
     assert details.overview.status is JobStatus.FINISHED
     assert listener.notes == [LEADER_CHANGED]
 

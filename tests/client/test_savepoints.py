@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.client.fakes import FakeConnection, Listener, checkpoint
+from tests.patience import PATIENCE
 from yarnflow.client.job_client import ClusterJobClient
 from yarnflow.client.savepoints import new_request, take
 from yarnflow.core.checkpoint.messages import (
@@ -138,7 +139,7 @@ def test_who_waits_for_a_job_hears_where_its_state_is(
     listener = Listener()
     client = ClusterJobClient(FakeConnection(dispatcher, owned), JOB, "flights", listener)
     try:
-        client.await_result(timeout_s=60)
+        client.await_result(timeout_s=PATIENCE.thread_s)
     except (JobCanceled, JobFailed):
         pass
     expected = f"Start from it: yarnflow submit -s hdfs://n/checkpoints/{told} PROGRAM"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from yarnflow.core.files import FileSystem
 from yarnflow.errors import FileMissing, StorageError
 
@@ -46,7 +47,7 @@ class FileSystemContract:
         barrier = threading.Barrier(len(contents))
 
         def create(content: bytes) -> None:
-            barrier.wait(30)
+            barrier.wait(PATIENCE.thread_s)
             try:
                 if fs.create(f"{root}/file", content):
                     created.append(content)
@@ -57,7 +58,7 @@ class FileSystemContract:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(60)
+            thread.join(PATIENCE.thread_s)
         assert not failures
         assert [fs.read(f"{root}/file")] == created
         assert [status.path for status in fs.list(root)] == [f"{root}/file"]

@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
+from tests.patience import PATIENCE
 from yarnflow.core.files import FileStatus
 from yarnflow.errors import FileMissing, StorageError
 from yarnflow.testing.file_system import MemoryFileSystem
@@ -51,7 +52,7 @@ class WebHdfsServer:
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join(10)
+        self._thread.join(PATIENCE.thread_s)
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         server = self

@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from itertools import pairwise
 
+from tests.patience import PATIENCE
 from yarnflow.ha.connection import Connection, ZooKeeperConnection
 from yarnflow.ha.settings import ZooKeeperSettings
 
 EXISTS, CLOSE_SESSION, NO_NODE = 3, -11, -101
 LAST_CHANGE = 1000
-#: far above what a test takes
-LIMIT_S = 60
 
 
 @contextmanager
@@ -123,10 +122,10 @@ def test_servers_that_have_lost_their_data_are_connected_to_after_the_session() 
         try:
             connection.ask("see a change", lambda: connection.client.exists_async("/x"), patient=True)
             server.emptied.set()
-            assert again.wait(LIMIT_S), told
+            assert again.wait(PATIENCE.thread_s), told
         finally:
             connection.close()
-        thread.join(LIMIT_S)
+        thread.join(PATIENCE.thread_s)
     # what comes then is the new session's; on a machine that stands still it may be suspended, too
     assert told[:4] == [Connection.CONNECTED, Connection.SUSPENDED, Connection.LOST, Connection.CONNECTED]
     assert server.attempts[1] == (LAST_CHANGE, 1), "at first nobody goes back in time"

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.metrics.cluster import JOB, Cluster, details, registry
+from tests.patience import PATIENCE
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.checkpoint.messages import JobCheckpoints
 from yarnflow.core.messages import QueryProgress
@@ -25,8 +26,6 @@ from yarnflow.metrics.alerting import Alerting, alert_settings, webhook_of
 from yarnflow.metrics.webhook import Webhook
 from yarnflow.testing.runtime import ManualClock
 
-#: far above what any of these steps takes
-LIMIT_S = 20.0
 SECRET_URL = "https://hooks.example.com/services/T000/SeCrEt?token=abc"
 
 
@@ -139,7 +138,7 @@ def test_a_post_is_tried_again_and_the_log_has_no_secret(caplog: pytest.LogCaptu
     hook = Webhook(SECRET_URL, 1_000, 3, posts)
     hook.start()
     hook.send({"n": 1})
-    assert hook.await_sent(LIMIT_S)
+    assert hook.await_sent(PATIENCE.thread_s)
     assert posts.bodies == [{"n": 1}] * 3
     assert caplog.text.count("did not reach https://hooks.example.com/****** (OSError)") == 2
     assert "SeCrEt" not in caplog.text and "abc" not in caplog.text
@@ -151,7 +150,7 @@ def test_a_post_that_never_succeeds_does_not_hold_up_the_next() -> None:
     hook.start()
     hook.send({"n": 1})
     hook.send({"n": 2})
-    assert hook.await_sent(LIMIT_S)
+    assert hook.await_sent(PATIENCE.thread_s)
     assert posts.bodies == [{"n": 1}, {"n": 1}, {"n": 2}]
 
 
@@ -162,7 +161,7 @@ def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch, caplog: pytest.L
     for number in range(5):
         hook.send({"n": number})
     hook.start()
-    assert hook.await_sent(LIMIT_S)
+    assert hook.await_sent(PATIENCE.thread_s)
     assert posts.bodies == [{"n": 0}, {"n": 1}]
     assert "this one is left out" in caplog.text
 
@@ -186,7 +185,7 @@ def test_a_real_server_gets_json() -> None:
         hook = Webhook(f"http://127.0.0.1:{server.server_port}/hook", 5_000, 1)
         hook.start()
         hook.send({"text": "täxt"})
-        sent = hook.await_sent(LIMIT_S)
+        sent = hook.await_sent(PATIENCE.thread_s)
         server.shutdown()
         serving.join()
     assert sent and got == [("/hook", "application/json", {"text": "täxt"})]
@@ -221,7 +220,7 @@ def test_an_answer_that_is_no_success_is_told_and_ends_nothing(
         hook.start()
         for number in range(2):
             hook.send({"n": number})
-            assert hook.await_sent(LIMIT_S)
+            assert hook.await_sent(PATIENCE.thread_s)
         server.shutdown()
         serving.join()
     assert asked == [b'POST /hook HTTP/1.1\r\n{"n": %d}' % number for number in range(2)]

@@ -6,6 +6,7 @@ import socket
 from queue import SimpleQueue
 from typing import Any
 
+from tests.patience import PATIENCE
 from yarnflow.core.cluster_result import ProgramEnd
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.json_codec import from_json, to_json
@@ -87,55 +88,57 @@ def test_requests_and_events() -> None:
     supervisor.tell(DriverExited(DriverId("early"), 1, ""))  # before anybody reads
     supervisor.start()
     manager.start()
-    assert events.get(timeout=10) == ("early", 1, "")
+    assert events.get(timeout=PATIENCE.thread_s) == ("early", 1, "")
 
     manager.driver_launcher.launch(ASSIGNMENT, 1600)
-    assert owner.calls.get(timeout=10) == ("launch", ASSIGNMENT, 1600)
+    assert owner.calls.get(timeout=PATIENCE.thread_s) == ("launch", ASSIGNMENT, 1600)
     manager.driver_launcher.launch(ASSIGNMENT, -1)  # an error on the other side does not end the channel
-    owner.calls.get(timeout=10)
+    owner.calls.get(timeout=PATIENCE.thread_s)
     manager.driver_launcher.kill(DriverId("d-1"))
-    assert owner.calls.get(timeout=10) == ("kill", "d-1")
+    assert owner.calls.get(timeout=PATIENCE.thread_s) == ("kill", "d-1")
     manager.resource_provider.request_workers(2)
     manager.resource_provider.release_worker("w")
-    assert owner.calls.get(timeout=10) == ("request", 2)
-    assert owner.calls.get(timeout=10) == ("release", "w")
+    assert owner.calls.get(timeout=PATIENCE.thread_s) == ("request", 2)
+    assert owner.calls.get(timeout=PATIENCE.thread_s) == ("release", "w")
 
     manager.resource_provider.cancel_requests(2)
-    assert owner.calls.get(timeout=10) == ("cancel", 2)
-    assert events.get(timeout=10) == (2, 1)
+    assert owner.calls.get(timeout=PATIENCE.thread_s) == ("cancel", 2)
+    assert events.get(timeout=PATIENCE.thread_s) == (2, 1)
     manager.resource_provider.cancel_requests(100)  # the answer comes later
-    assert owner.calls.get(timeout=10) == ("cancel", 100)
+    assert owner.calls.get(timeout=PATIENCE.thread_s) == ("cancel", 100)
     supervisor.tell(RequestsCanceled(100, 3))
-    assert events.get(timeout=10) == (100, 3)
+    assert events.get(timeout=PATIENCE.thread_s) == (100, 3)
     manager.resource_provider.request_workers(100)  # every one of them has failed
-    ends = [events.get(timeout=10) for _ in range(100)]
+    ends = [events.get(timeout=PATIENCE.thread_s) for _ in range(100)]
     assert set(ends) == {(WorkerExit("", None, "no more containers"),)}
     manager.ask(JobStatusReport(JobId("a" * 32), JobStatus.FAILED, "boom", "job"))
-    assert reports.get(timeout=10) == JobStatusReport(JobId("a" * 32), JobStatus.FAILED, "boom", "job")
+    assert reports.get(timeout=PATIENCE.thread_s) == JobStatusReport(
+        JobId("a" * 32), JobStatus.FAILED, "boom", "job"
+    )
 
     supervisor.tell(WorkerExit("w", -9))
-    assert events.get(timeout=10) == (WorkerExit("w", -9),)
+    assert events.get(timeout=PATIENCE.thread_s) == (WorkerExit("w", -9),)
     supervisor.tell(WorkerExit("w", None, "beyond memory\nlimits", released=True))
-    assert events.get(timeout=10) == (WorkerExit("w", None, "beyond memory\nlimits", True),)
+    assert events.get(timeout=PATIENCE.thread_s) == (WorkerExit("w", None, "beyond memory\nlimits", True),)
     state = ProviderState(2, "queue is full", ("w1", "w2"))
     supervisor.tell(state)
-    assert events.get(timeout=10) == (state,)
+    assert events.get(timeout=PATIENCE.thread_s) == (state,)
     supervisor.tell(ProgramEnd(3, "last words"))
-    assert events.get(timeout=10) == (3, "last words")
+    assert events.get(timeout=PATIENCE.thread_s) == (3, "last words")
     supervisor.tell(RunningDrivers((DriverId("d-1"), DriverId("d-2"))))
-    assert events.get(timeout=10) == (("d-1", "d-2"),)
+    assert events.get(timeout=PATIENCE.thread_s) == (("d-1", "d-2"),)
     role = MasterRole(True, "jm:1", "http://jm:2", "leader", 4)
     manager.ask(role)
-    assert roles.get(timeout=10) == role
-    assert owner.calls.get(timeout=10) == ("request", 100)
+    assert roles.get(timeout=PATIENCE.thread_s) == role
+    assert owner.calls.get(timeout=PATIENCE.thread_s) == ("request", 100)
     manager.ask(StartMaster())
-    assert owner.calls.get(timeout=10) == ("start_master",)
+    assert owner.calls.get(timeout=PATIENCE.thread_s) == ("start_master",)
     supervisor.tell(DriverExited(DriverId("d-1"), 1, "two\nlines"))
-    assert events.get(timeout=10) == ("d-1", 1, "two\nlines")
+    assert events.get(timeout=PATIENCE.thread_s) == ("d-1", 1, "two\nlines")
     supervisor.tell(DriverWaits(DriverId("d-1"), True))
-    assert events.get(timeout=10) == ("d-1", True)
+    assert events.get(timeout=PATIENCE.thread_s) == ("d-1", True)
     supervisor.close()
-    assert closed.get(timeout=10) == "closed"
+    assert closed.get(timeout=PATIENCE.thread_s) == "closed"
     manager.resource_provider.request_workers(1)  # nobody there: no exception
     manager.close()
 
@@ -167,7 +170,7 @@ def test_lines_that_are_no_messages_are_ignored() -> None:
     theirs.sendall(b'ProgramEnd {"exit_status":0}\n')  # an event, no request
     theirs.sendall(b'KillDriver {"driver_id":"x"}\n')
     link.start()
-    assert owner.calls.get(timeout=10) == ("kill", "x")
+    assert owner.calls.get(timeout=PATIENCE.thread_s) == ("kill", "x")
     link.close()
     theirs.close()
 
@@ -186,7 +189,7 @@ def test_job_manager_knows_which_drivers_its_supervisor_has() -> None:
     launcher.launch(ASSIGNMENT, 1600)
     assert launcher.runs(ASSIGNMENT.driver_id)
     supervisor.tell(DriverExited(ASSIGNMENT.driver_id, 0, ""))
-    assert ends.get(timeout=10) == ASSIGNMENT.driver_id
+    assert ends.get(timeout=PATIENCE.thread_s) == ASSIGNMENT.driver_id
     assert not launcher.runs(ASSIGNMENT.driver_id)
     assert launcher.runs(DriverId("of the process before"))
     manager.close()
@@ -206,7 +209,7 @@ def test_whoever_listens_late_hears_what_came_before() -> None:
     supervisor.tell(DriverExited(DriverId("d-1"), 1, ""))
     supervisor.tell(ProviderState(1, "", ("w1",)))
     supervisor.tell(ProgramEnd(0, ""))
-    assert heard.get(timeout=10) == "program"
+    assert heard.get(timeout=PATIENCE.thread_s) == "program"
     ends: list[str] = []
     states: list[ProviderState] = []
     manager.driver_launcher.on_exit(lambda driver_id, *_: ends.append(driver_id))

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.process.test_supervisor import World
 from yarnflow.core.cluster_result import ClusterResult
 from yarnflow.core.ids import DriverId, JobId
@@ -88,7 +89,7 @@ class Ends:
             assignment = DriverAssignment(JOB, DriverId(name), "jm:1", Fence("l", 1), "file:/c", "/w")
             self.link.driver_launcher.launch(assignment, 1600)
         self.link.ask(JobStatusReport(JOB, JobStatus.RUNNING))
-        self.statuses.get(timeout=20)
+        self.statuses.get(timeout=PATIENCE.thread_s)
 
     def close(self) -> None:
         self.cluster.stop(0.0)
@@ -138,7 +139,7 @@ def test_drivers_that_are_started_elsewhere(world: World, tmp_path: Path) -> Non
     first.driver_launcher.launch(
         DriverAssignment(JOB, DriverId("driver-7"), "jm:1", Fence("l", 1), "file:/c", "/w"), 1600
     )
-    assert drivers.launched.wait(20)
+    assert drivers.launched.wait(PATIENCE.thread_s)
     first.close()
     world.children[0].end(1)
     world.run_scheduled()
@@ -146,9 +147,9 @@ def test_drivers_that_are_started_elsewhere(world: World, tmp_path: Path) -> Non
     second.on_running_drivers(lambda driver_ids: heard.put(list(driver_ids)))
     second.driver_launcher.on_exit(lambda driver_id, status, _tail: heard.put((driver_id, status)))
     second.start()
-    assert heard.get(timeout=20) == ["driver-7"]
+    assert heard.get(timeout=PATIENCE.thread_s) == ["driver-7"]
     cluster.driver_exited(DriverId("driver-7"), 3, "tail")
-    assert heard.get(timeout=20) == ("driver-7", 3)
+    assert heard.get(timeout=PATIENCE.thread_s) == ("driver-7", 3)
     assert [child.spec.name for child in world.children] == ["jobmanager", "jobmanager"]
     cluster.result_file.write_text(to_json(ClusterResult(JobStatus.FINISHED)))
     world.children[1].end(0)
@@ -336,9 +337,9 @@ def test_a_new_job_manager_is_told_what_it_has_not_seen(
     link.driver_launcher.on_exit(lambda driver_id, status, _tail: heard.put((driver_id, status)))
     link.resource_provider.on_state(heard.put)
     link.start()
-    assert heard.get(timeout=10) == ["d-2"]
-    assert heard.get(timeout=10) == ("d-1", 3)
-    assert heard.get(timeout=10) == ProviderState(0, "", ("w1",))
+    assert heard.get(timeout=PATIENCE.thread_s) == ["d-2"]
+    assert heard.get(timeout=PATIENCE.thread_s) == ("d-1", 3)
+    assert heard.get(timeout=PATIENCE.thread_s) == ProviderState(0, "", ("w1",))
     link.close()
     ends.close()
 
@@ -364,9 +365,9 @@ def test_ended_processes_are_told_when_nothing_of_them_runs(world: World, tmp_pa
     teller.join(0.2)
     assert teller.is_alive() and ends.processes.empty(), "told while its child still runs"
     left.stdin.close()
-    left.wait(10)
+    left.wait(PATIENCE.thread_s)
     left.stdout.close()
-    assert ends.processes.get(timeout=10) == 1001
+    assert ends.processes.get(timeout=PATIENCE.thread_s) == 1001
     ends.close()
 
 
@@ -376,7 +377,7 @@ def test_a_job_manager_that_was_started_again_does_not_hide_the_end_of_the_first
     ends = Ends(world, tmp_path, highly_available=True)
     ends.directory.jobmanager_file.write_text("{}")
     ends.job_manager.end(-9)
-    assert ends.processes.get(timeout=10) == 1000
+    assert ends.processes.get(timeout=PATIENCE.thread_s) == 1000
     world.scheduled.pop()[1]()
     first, second = (child.spec.environment[MARK_ENVIRONMENT] for child in world.children)
     assert first != second
@@ -391,7 +392,7 @@ def test_a_cluster_can_be_stopped_while_its_processes_end(
     ends.cluster.start_spare_driver(1600)
     serve(ends)
     ends.job_manager.end(-9)
-    assert ends.processes.get(timeout=10) == 1000, "nothing but the driver is to be waited for"
+    assert ends.processes.get(timeout=PATIENCE.thread_s) == 1000, "nothing but the driver is to be waited for"
     start = threading.Thread.start
     errors: list[Exception] = []
 
@@ -412,5 +413,5 @@ def test_a_cluster_can_be_stopped_while_its_processes_end(
 
     monkeypatch.setattr(threading.Thread, "start", stopped_first)
     world.children[1].end(-9)
-    stopper.join(20)
+    stopper.join(PATIENCE.thread_s)
     assert stopper.ident is not None and not stopper.is_alive() and not errors

@@ -15,10 +15,9 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE
 from yarnflow.errors import ResourceError
 from yarnflow.process.spawn import ORPHANED_EXIT_STATUS, ProcessSpec, spawn, tail, wrap_command
-
-WAIT_S = 20.0
 
 
 def _await_end(pid: int) -> bool:
@@ -28,7 +27,7 @@ def _await_end(pid: int) -> bool:
     except ProcessLookupError:
         return True
     try:
-        return bool(select.select([descriptor], [], [], WAIT_S)[0])
+        return bool(select.select([descriptor], [], [], PATIENCE.process_s)[0])
     finally:
         os.close(descriptor)
 
@@ -62,7 +61,7 @@ def test_killing_the_parent_kills_child_and_grandchild(tmp_path: Path, setpriv: 
     assert parent.stdout is not None
     middle, sleeper = map(int, parent.stdout.readline().split())
     parent.kill()
-    parent.wait(WAIT_S)
+    parent.wait(PATIENCE.process_s)
     parent.stdout.close()
     assert _await_end(middle)
     assert _await_end(sleeper)
@@ -71,7 +70,7 @@ def test_killing_the_parent_kills_child_and_grandchild(tmp_path: Path, setpriv: 
 @pytest.mark.parametrize("setpriv", [True, False])
 def test_wrapper_refuses_to_start_under_another_parent(setpriv: bool) -> None:
     command = [part if part != str(os.getpid()) else "1" for part in wrap_command(["true"], setpriv=setpriv)]
-    assert subprocess.run(command, timeout=WAIT_S).returncode == ORPHANED_EXIT_STATUS
+    assert subprocess.run(command, timeout=PATIENCE.process_s).returncode == ORPHANED_EXIT_STATUS
 
 
 @pytest.mark.parametrize("setpriv", [True, False])
@@ -79,7 +78,7 @@ def test_wrapper_passes_arguments_unchanged(setpriv: bool) -> None:
     arguments = ["a b", "$HOME", "'", "", "--pdeathsig"]
     code = "import sys; print(sys.argv[1:])"
     command = wrap_command([sys.executable, "-c", code, *arguments], setpriv=setpriv)
-    assert subprocess.check_output(command, timeout=WAIT_S).decode().strip() == str(arguments)
+    assert subprocess.check_output(command, timeout=PATIENCE.process_s).decode().strip() == str(arguments)
 
 
 def test_exit_status_and_listeners() -> None:
@@ -88,7 +87,7 @@ def test_exit_status_and_listeners() -> None:
     child.on_exit(seen.append)
     assert child.alive and child.exit_status is None
     assert child.write_line("7")
-    assert child.wait(WAIT_S) == 7
+    assert child.wait(PATIENCE.process_s) == 7
     child.on_exit(seen.append)  # too late for the watcher: called at once
     child.on_exit(lambda status: seen.append(status * 2))
     assert sorted(seen)[-2:] == [7, 14]
@@ -98,7 +97,7 @@ def test_exit_status_and_listeners() -> None:
 def test_killed_child_reports_its_signal() -> None:
     child = spawn(ProcessSpec("sleeper", ("sleep", "600")))
     child.kill_group()
-    assert child.wait(WAIT_S) == -signal.SIGKILL
+    assert child.wait(PATIENCE.process_s) == -signal.SIGKILL
     child.kill_group()  # of nobody
 
 
@@ -117,7 +116,7 @@ def test_terminate_kills_what_ignores_term(tmp_path: Path) -> None:
 
 def test_rest_of_the_group_ends_with_its_head(tmp_path: Path) -> None:
     child = spawn(ProcessSpec("head", ("sh", "-c", "sleep 600 & echo $!"), log_file=tmp_path / "out"))
-    assert child.wait(WAIT_S) == 0
+    assert child.wait(PATIENCE.process_s) == 0
     assert _await_end(int(child.output_tail()))
 
 
@@ -125,7 +124,7 @@ def test_output_goes_to_the_log_file(tmp_path: Path) -> None:
     child = spawn(
         ProcessSpec("noisy", ("sh", "-c", "echo 2; echo 3; echo e >&2"), log_file=tmp_path / "l" / "x")
     )
-    child.wait(WAIT_S)
+    child.wait(PATIENCE.process_s)
     assert child.output_tail(2) == "3\ne"
     # YARN reads the logs of its containers through the group
     assert (tmp_path / "l" / "x").stat().st_mode & 0o037 == 0
@@ -142,10 +141,10 @@ def test_its_directories_are_its_own_and_go_with_it(tmp_path: Path) -> None:
     ended = threading.Event()
     child.on_exit(lambda status: ended.set())
     go.write_text("")
-    assert ended.wait(WAIT_S)
+    assert ended.wait(PATIENCE.thread_s)
     for thread in threading.enumerate():
         if thread.name == "remove-directories":
-            thread.join(WAIT_S)
+            thread.join(PATIENCE.thread_s)
     assert not scratch.exists() and go.exists()
 
 
@@ -156,20 +155,20 @@ def test_the_next_one_may_have_the_same_directories(
     remove = shutil.rmtree
 
     def wait(path: Path, **options: Any) -> None:
-        go.wait(WAIT_S)
+        go.wait(PATIENCE.thread_s)
         remove(path, **options)
 
     monkeypatch.setattr(shutil, "rmtree", wait)
     first = spawn(ProcessSpec("x", ("true",), directories=(scratch,)))
-    first.wait(WAIT_S)
+    first.wait(PATIENCE.thread_s)
     second = spawn(ProcessSpec("x", ("sleep", "600"), directories=(scratch,)))
     go.set()
     for thread in threading.enumerate():
         if thread.name == "remove-directories":
-            thread.join(WAIT_S)
+            thread.join(PATIENCE.thread_s)
     assert os.listdir(tmp_path) == ["scratch"]
     second.kill_group()
-    second.wait(WAIT_S)
+    second.wait(PATIENCE.thread_s)
 
 
 def test_its_directories_are_deleted_before_this_process_ends(tmp_path: Path) -> None:
@@ -183,7 +182,7 @@ def test_its_directories_are_deleted_before_this_process_ends(tmp_path: Path) ->
         for number in range(2000):
             (scratch / str(number)).touch()
         child.kill_group()
-        child.wait({WAIT_S})
+        child.wait({PATIENCE.process_s})
         """)
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     subprocess.run([sys.executable, "-c", script], check=True, env=environment)
@@ -200,7 +199,7 @@ def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
 
 def test_unknown_program(tmp_path: Path) -> None:
     child = spawn(ProcessSpec("nothing", ("/does/not/exist",), log_file=tmp_path / "log"))
-    assert child.wait(WAIT_S) == 127
+    assert child.wait(PATIENCE.process_s) == 127
     with pytest.raises(ResourceError, match="cannot start process here"):
         spawn(ProcessSpec("here", ("true",), cwd=tmp_path / "missing"))
 
@@ -213,10 +212,10 @@ def test_what_an_earlier_process_has_written_is_not_a_later_ones(tmp_path: Path)
     log = tmp_path / "log"
     log.write_text("error: no port of 6123 is free\n")
     silent = spawn(ProcessSpec("silent", ("true",), log_file=log))
-    assert silent.wait(WAIT_S) == 0
+    assert silent.wait(PATIENCE.process_s) == 0
     assert silent.output_tail(3) == ""
     child = spawn(ProcessSpec("c", ("sh", "-c", "echo one; echo two"), log_file=log))
-    assert child.wait(WAIT_S) == 0
+    assert child.wait(PATIENCE.process_s) == 0
     assert child.output_tail(3) == "one\ntwo"
     log.write_text("one\n")
     assert child.output_tail(3) == "one", "it has been rotated, so all of it is the child's"
@@ -231,7 +230,7 @@ def test_a_whole_environment_is_not_added_to(tmp_path: Path, monkeypatch: pytest
         child = spawn(
             ProcessSpec("c", command, log_file=out, environment=environment, whole_environment=whole)
         )
-        assert child.wait(WAIT_S) == 0
+        assert child.wait(PATIENCE.process_s) == 0
         assert out.read_text().strip() == left
 
 
@@ -260,7 +259,7 @@ def test_another_signal_than_kill_when_the_parent_ends(setpriv: bool, tmp_path: 
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     process.kill()
-    process.wait(WAIT_S)
+    process.wait(PATIENCE.process_s)
     # the child holds the other end until it has ended
     assert process.stdout.read() == ""
     process.stdout.close()

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.messages import DriverAssignment, Fence
 from yarnflow.core.resources.provider import WorkerExit
@@ -304,7 +305,7 @@ def _make(job_dir: Path) -> Path:
 def _await_removal(job_dir: Path) -> None:
     for thread in threading.enumerate():
         if thread.name == "remove-directories":
-            thread.join(20)
+            thread.join(PATIENCE.thread_s)
     assert list(job_dir.parent.iterdir()) == []
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.rest.bench import NEW, Bench
 from yarnflow.core.checkpoint.messages import (
     CheckpointInfo,
@@ -51,7 +52,7 @@ def web(bench: Bench) -> Iterator[WebServer]:
 
 @pytest.fixture
 def connection(web: WebServer) -> Iterator[HTTPConnection]:
-    made = HTTPConnection("127.0.0.1", web.port, timeout=20)
+    made = HTTPConnection("127.0.0.1", web.port, timeout=PATIENCE.answer_s)
     yield made
     made.close()
 
@@ -59,7 +60,7 @@ def connection(web: WebServer) -> Iterator[HTTPConnection]:
 def raw(web: WebServer, sent: bytes) -> bytes:
     """All that comes back until the server closes."""
     received = b""
-    with socket.create_connection(("127.0.0.1", web.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", web.port), timeout=PATIENCE.answer_s) as connection:
         connection.sendall(sent)
         while part := connection.recv(65_536):
             received += part
@@ -139,7 +140,7 @@ def test_a_head_that_is_too_long(connection: HTTPConnection, name: str) -> None:
 def test_a_body_without_an_end_is_cut_off(web: WebServer) -> None:
     chunk = b"1000\r\n" + b" " * 4096 + b"\r\n"
     request = f"POST /jobs/{NEW}/stop HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
-    with socket.create_connection(("127.0.0.1", web.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", web.port), timeout=PATIENCE.answer_s) as connection:
         connection.sendall(request)
         for _ in range(17):
             connection.sendall(chunk)
@@ -149,7 +150,7 @@ def test_a_body_without_an_end_is_cut_off(web: WebServer) -> None:
 def test_a_slow_body_is_given_up(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(application, "BODY_TIMEOUT_S", 0.05)
     request = f"POST /jobs/{NEW}/stop HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n123".encode()
-    with socket.create_connection(("127.0.0.1", web.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", web.port), timeout=PATIENCE.answer_s) as connection:
         connection.sendall(request)
         assert connection.recv(65_536).startswith(b"HTTP/1.1 408")
 
@@ -159,7 +160,7 @@ def test_a_connection_without_a_request_is_closed(
     web: WebServer, monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
     monkeypatch.setattr(server, "IDLE_TIMEOUT_S", 0.05)
-    with socket.create_connection(("127.0.0.1", web.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", web.port), timeout=PATIENCE.answer_s) as connection:
         connection.sendall(sent)
         with_reset = b""
         try:
@@ -173,7 +174,7 @@ def test_a_head_that_comes_byte_by_byte_is_given_up(web: WebServer, monkeypatch:
     """Each byte does not begin the time anew."""
     monkeypatch.setattr(server, "IDLE_TIMEOUT_S", 0.2)
     pause = threading.Event()
-    with socket.create_connection(("127.0.0.1", web.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", web.port), timeout=PATIENCE.answer_s) as connection:
         with pytest.raises(OSError):
             for _ in range(3_000):
                 connection.sendall(b"G")
@@ -186,7 +187,7 @@ def test_too_many_connections_are_closed_at_once(
     monkeypatch.setattr(server, "MAX_CONNECTIONS", 2)
     connection.request("GET", "/overview")
     assert connection.getresponse().read()
-    others = [socket.create_connection(("127.0.0.1", web.port), timeout=20) for _ in range(4)]
+    others = [socket.create_connection(("127.0.0.1", web.port), timeout=PATIENCE.answer_s) for _ in range(4)]
     try:
         closed = 0
         for other in others[1:]:
@@ -211,15 +212,15 @@ def test_requests_that_would_wait_too_long_are_told_to_come_again(
 
     def slow() -> Any:
         busy.release()
-        free.wait(20)
+        free.wait(PATIENCE.thread_s)
         return []
 
     bench.diagnostics.log_files = slow  # type: ignore[method-assign]
-    connections = [HTTPConnection("127.0.0.1", web.port, timeout=20) for _ in range(4)]
+    connections = [HTTPConnection("127.0.0.1", web.port, timeout=PATIENCE.answer_s) for _ in range(4)]
     for connection in connections[:3]:
         connection.request("GET", "/jobmanager/logs")
     for _ in range(2):
-        assert busy.acquire(timeout=20)
+        assert busy.acquire(timeout=PATIENCE.thread_s)
     for _ in range(3_000):
         if bench.pool.under_way == 3:
             break
@@ -241,15 +242,15 @@ def test_a_task_manager_that_does_not_answer_holds_up_nothing_else(
     class Silent:
         def log_files(self) -> Any:
             asked.release()
-            free.wait(20)
+            free.wait(PATIENCE.thread_s)
             return []
 
     monkeypatch.setattr(bench.view, "task_manager_diagnostics", lambda _info: Silent())
-    waiting = [HTTPConnection("127.0.0.1", web.port, timeout=20) for _ in range(4)]
+    waiting = [HTTPConnection("127.0.0.1", web.port, timeout=PATIENCE.answer_s) for _ in range(4)]
     for each in waiting:
         each.request("GET", "/taskmanagers/h:container_1/logs")
     for _ in range(2):
-        assert asked.acquire(timeout=20)
+        assert asked.acquire(timeout=PATIENCE.thread_s)
     connection.request("PATCH", f"/jobs/{NEW}")
     assert connection.getresponse().status == 202
     assert not free.is_set()
@@ -263,7 +264,7 @@ def test_many_clients_at_once(web: WebServer) -> None:
     statuses: list[int] = []
 
     def ask() -> None:
-        connection = HTTPConnection("127.0.0.1", web.port, timeout=60)
+        connection = HTTPConnection("127.0.0.1", web.port, timeout=PATIENCE.answer_s)
         for _ in range(5):
             connection.request("GET", "/jobs/overview")
             response = connection.getresponse()
@@ -275,7 +276,7 @@ def test_many_clients_at_once(web: WebServer) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE.thread_s)
     assert statuses.count(200) == 80
 
 
@@ -388,7 +389,7 @@ def test_streams_are_bounded(
     monkeypatch.setattr(application, "MAX_STREAMS", 1)
     connection.request("GET", f"/jobs/{NEW}/events")
     read_events(connection.getresponse(), 7)
-    other = HTTPConnection("127.0.0.1", web.port, timeout=20)
+    other = HTTPConnection("127.0.0.1", web.port, timeout=PATIENCE.answer_s)
     other.request("GET", f"/jobs/{NEW}/events")
     assert other.getresponse().status == 503
     other.close()
@@ -411,7 +412,7 @@ def test_a_job_nobody_follows_wakes_nobody() -> None:
             await asyncio.sleep(0)
             before = changed.is_set()
             bench.changes.changed(NEW)
-            await asyncio.wait_for(changed.wait(), 20)
+            await asyncio.wait_for(changed.wait(), PATIENCE.answer_s)
             return before
 
     assert asyncio.run(follow()) is False
@@ -423,7 +424,7 @@ def test_a_job_nobody_follows_wakes_nobody() -> None:
 @pytest.fixture
 def standby(web: WebServer) -> Iterator[HTTPConnection]:
     made = serve(LeaderProxy(lambda: f"http://127.0.0.1:{web.port}", Authentication()))
-    connection = HTTPConnection("127.0.0.1", made.port, timeout=20)
+    connection = HTTPConnection("127.0.0.1", made.port, timeout=PATIENCE.answer_s)
     yield connection
     connection.close()
     made.stop()
@@ -496,7 +497,7 @@ def test_a_slow_body_is_the_clients_fault_at_a_standby_too(
 ) -> None:
     monkeypatch.setattr(proxy, "_BODY_TIMEOUT_S", 0.05)
     request = f"POST /jobs/{NEW}/stop HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n123".encode()
-    with socket.create_connection((standby.host, standby.port), timeout=20) as connection:
+    with socket.create_connection((standby.host, standby.port), timeout=PATIENCE.answer_s) as connection:
         connection.sendall(request)
         assert connection.recv(65_536).startswith(b"HTTP/1.1 408")
 
@@ -523,7 +524,7 @@ def test_a_standby_forgets_a_client_that_has_gone(
 @pytest.mark.parametrize("leader", ["", "http://127.0.0.1:1"])
 def test_a_standby_without_a_leader(leader: str) -> None:
     made = serve(LeaderProxy(lambda: leader, Authentication()))
-    connection = HTTPConnection("127.0.0.1", made.port, timeout=20)
+    connection = HTTPConnection("127.0.0.1", made.port, timeout=PATIENCE.answer_s)
     connection.request("GET", "/overview")
     response = connection.getresponse()
     assert (response.status, response.headers["Retry-After"]) == (503, "1")
@@ -536,7 +537,7 @@ def test_standbys_do_not_send_a_request_round_for_ever() -> None:
     ports: list[int] = []
     made = serve(LeaderProxy(lambda: f"http://127.0.0.1:{ports[0]}", Authentication()))
     ports.append(made.port)
-    connection = HTTPConnection("127.0.0.1", made.port, timeout=20)
+    connection = HTTPConnection("127.0.0.1", made.port, timeout=PATIENCE.answer_s)
     connection.request("GET", "/overview")
     assert connection.getresponse().status == 503
     connection.close()
@@ -551,8 +552,8 @@ def test_who_comes_through_yarns_proxy_to_a_standby_may_read_from_the_leader() -
         "by-proxy",
     )
     passed_on.start()
-    direct = HTTPConnection("127.0.0.1", leader.port, timeout=20)
-    through = HTTPConnection("127.0.0.1", passed_on.port, timeout=20)
+    direct = HTTPConnection("127.0.0.1", leader.port, timeout=PATIENCE.answer_s)
+    through = HTTPConnection("127.0.0.1", passed_on.port, timeout=PATIENCE.answer_s)
     write = {"Authorization": f"Bearer {token(SECRET, Access.WRITE)}"}
     for connection, method, headers, status in (
         (direct, "GET", {}, 401),

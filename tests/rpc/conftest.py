@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE
 from yarnflow.core.messages import Fence
 from yarnflow.rpc.client import RpcClient
 from yarnflow.rpc.gateways import ThriftGatewayFactory
@@ -17,8 +18,6 @@ from yarnflow.rpc.server import RpcServer
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 FENCE = Fence("leader-1", 5)
-#: seconds after which a test that would hang fails instead
-PATIENCE_S = 30.0
 #: a handshake may take as long as the machine stands still
 LONG_MS = 3_600_000
 
@@ -78,7 +77,7 @@ class Cluster:
 
     def raw(self) -> socket.socket:
         """A connection that has sent nothing yet."""
-        connection = socket.create_connection(("127.0.0.1", self.server.port), timeout=PATIENCE_S)
+        connection = socket.create_connection(("127.0.0.1", self.server.port), timeout=PATIENCE.answer_s)
         self._closers.append(connection.close)
         return connection
 

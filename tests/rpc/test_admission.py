@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.rpc.conftest import FENCE, LONG_MS, PATIENCE_S, SECRET, Cluster, read, read_all
+from tests.patience import PATIENCE
+from tests.rpc.conftest import FENCE, LONG_MS, SECRET, Cluster, read, read_all
 from yarnflow.errors import RpcUnavailable
 from yarnflow.rpc import descriptors
 from yarnflow.rpc.admission import GRACE_S, MAX_WAITING_PER_PEER, Admission
@@ -94,7 +95,7 @@ def small_server() -> Iterator[Callable[[int], SmallServer]]:
 
 def ping(address: str) -> None:
     client = RpcClient(
-        address, SECRET, fence=lambda: FENCE, timeout_ms=int(PATIENCE_S * 1000), identity="probe"
+        address, SECRET, fence=lambda: FENCE, timeout_ms=int(PATIENCE.answer_s * 1000), identity="probe"
     )
     try:
         client.call(PING, ())
@@ -104,7 +105,7 @@ def ping(address: str) -> None:
 
 def test_silent_peers_do_not_shut_out_others(small_server: Callable[[int], SmallServer]) -> None:
     server = small_server(256)
-    silent = [socket.create_connection(("127.0.0.1", server.port), PATIENCE_S) for _ in range(400)]
+    silent = [socket.create_connection(("127.0.0.1", server.port), PATIENCE.answer_s) for _ in range(400)]
     try:
         ping(server.address)
     finally:
@@ -239,7 +240,7 @@ def test_the_limit_is_raised_for_children_too() -> None:
         "subprocess.run(['sh', '-c', 'ulimit -n'], check=True)\n"
     )
     said = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=PATIENCE_S
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=PATIENCE.process_s
     ).stdout.split()
     assert said == [str(descriptors.highest_limit())] * 2
     assert descriptors.limit() <= resource.getrlimit(resource.RLIMIT_NOFILE)[1]

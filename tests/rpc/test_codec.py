@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.patience import PATIENCE
 from tests.rpc.samples import MESSAGE_CLASSES, sample, values_of
 from yarnflow.core import messages, states, yarn
 from yarnflow.core.checkpoint import messages as checkpoint_messages
@@ -206,7 +207,7 @@ def test_gen_thrift_says_what_to_install(tmp_path: Path) -> None:
         env={"PATH": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE.process_s,
     )
     assert run.returncode != 0
     assert "thrift-compiler" in run.stderr

@@ -9,6 +9,7 @@ from typing import Any, get_type_hints
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.rpc.conftest import FENCE, Cluster
 from tests.rpc.samples import sample
 from yarnflow.core import ports
@@ -154,7 +155,7 @@ def test_factory_shares_connections_and_reads_its_fence_at_each_call(cluster: Cl
     with pytest.raises(StaleEpoch):
         tasks.ping()
     factory.close()
-    assert cluster.someone_gone.wait(30)
+    assert cluster.someone_gone.wait(PATIENCE.thread_s)
     assert cluster.gone == ["jm"]
 
 

@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.rpc.conftest import FENCE, PATIENCE_S, SECRET, Cluster, read, read_all
+from tests.patience import PATIENCE
+from tests.rpc.conftest import FENCE, SECRET, Cluster, read, read_all
 from tests.rpc.samples import sample
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import (
@@ -211,7 +212,7 @@ def test_half_a_message_then_close(cluster: Cluster, caplog: pytest.LogCaptureFi
     connection = authenticated(cluster, "tm-7")
     connection.sendall(b"\x00\x00\x01\x00half")
     connection.close()
-    assert cluster.someone_gone.wait(PATIENCE_S)
+    assert cluster.someone_gone.wait(PATIENCE.thread_s)
     assert any("in the middle of a message" in r.getMessage() for r in caplog.records)
     assert still_serves(cluster)
 
@@ -245,7 +246,7 @@ def test_peer_that_sends_ahead_and_does_not_read_is_waited_for(
     connection = authenticated(cluster)
     calls = [framing.frame(framing.CALL, "Dispatcher:listJobs", number, CONTEXT) for number in range(150)]
     connection.sendall(b"".join(calls))
-    assert stalled.wait(PATIENCE_S)
+    assert stalled.wait(PATIENCE.thread_s)
     assert len(cluster.recorders["Dispatcher"].calls) < 150
     for number in range(150):
         length = int.from_bytes(read(connection, 4), "big")
@@ -333,7 +334,7 @@ def test_long_polls_hold_up_nobody(make_cluster: MakeCluster) -> None:
 
     def wait_for_change(job_id: JobId, seen_version: int, timeout_ms: int) -> JobDetails:
         waiting.release()
-        assert release.wait(PATIENCE_S)
+        assert release.wait(PATIENCE.thread_s)
         return JobDetails(sample(JobDetails).overview, seen_version + 1)
 
     cluster.recorders["Dispatcher"].answers["await_job_change"] = wait_for_change
@@ -349,13 +350,13 @@ def test_long_polls_hold_up_nobody(make_cluster: MakeCluster) -> None:
     for thread in threads:
         thread.start()
     for _ in threads:
-        assert waiting.acquire(timeout=PATIENCE_S)
+        assert waiting.acquire(timeout=PATIENCE.thread_s)
     client.call(PING, ())
     client.call(CANCEL, ())
     assert answers == []
     release.set()
     for thread in threads:
-        thread.join(PATIENCE_S)
+        thread.join(PATIENCE.thread_s)
     assert sorted(answers) == [version + 1 for version in range(8)]
 
 
@@ -367,27 +368,27 @@ def test_call_whose_time_is_up_in_the_queue_is_not_started(make_cluster: MakeClu
     def block() -> None:
         order.append("cancel")
         started.set()
-        assert release.wait(PATIENCE_S)
+        assert release.wait(PATIENCE.thread_s)
 
     cluster.recorders["Driver"].answers["cancel"] = block
     cluster.recorders["Driver"].answers["shut_down"] = lambda: order.append("shut_down")
     client = cluster.client()
     blocker = threading.Thread(target=lambda: client.call(CANCEL, (), timeout_ms=60_000))
     blocker.start()
-    assert started.wait(PATIENCE_S)
+    assert started.wait(PATIENCE.thread_s)
     with pytest.raises(RpcTimeout, match="did not answer Driver:shutDown within 30 ms"):
         client.call(methods_of("Driver")["shut_down"], (), timeout_ms=30)
     # the server counts from the call's arrival, so its 30 ms may end later than the client's
     release.wait(0.5)
     release.set()
-    blocker.join(PATIENCE_S)
+    blocker.join(PATIENCE.thread_s)
     client.call(CANCEL, ())
     assert order == ["cancel", "cancel"]
 
 
 def test_slow_handler_times_out_and_the_client_goes_on(cluster: Cluster) -> None:
     release = threading.Event()
-    cluster.recorders["Driver"].answers["cancel"] = lambda: release.wait(PATIENCE_S) and None
+    cluster.recorders["Driver"].answers["cancel"] = lambda: release.wait(PATIENCE.thread_s) and None
     client = cluster.client()
     with pytest.raises(RpcTimeout):
         client.call(CANCEL, (), timeout_ms=20)
@@ -404,11 +405,11 @@ def test_end_of_a_peers_last_connection_is_reported(cluster: Cluster) -> None:
     first.close()
     nameless.close()
     authenticated(cluster, "tm-2").close()
-    assert cluster.someone_gone.wait(PATIENCE_S)
+    assert cluster.someone_gone.wait(PATIENCE.thread_s)
     assert cluster.gone == ["tm-2"]
     cluster.someone_gone.clear()
     second.close()
-    assert cluster.someone_gone.wait(PATIENCE_S)
+    assert cluster.someone_gone.wait(PATIENCE.thread_s)
     assert cluster.gone == ["tm-2", "tm-1"]
 
 
@@ -416,17 +417,17 @@ def test_calls_beside_each_other_leave_one_connection(cluster: Cluster) -> None:
     """More of them would be there for ever, of each TaskManager and to each."""
     client = cluster.client(identity="tm-1")
     together = threading.Barrier(4)
-    cluster.recorders["Driver"].answers["cancel"] = lambda: together.wait(PATIENCE_S) and None
+    cluster.recorders["Driver"].answers["cancel"] = lambda: together.wait(PATIENCE.thread_s) and None
     calls = [threading.Thread(target=lambda: client.call(CANCEL, ())) for _ in range(4)]
     for call in calls:
         call.start()
     for call in calls:
-        call.join(PATIENCE_S)
+        call.join(PATIENCE.thread_s)
     assert len(client._open) == 1 and client._open == set(client._idle)
     client.call(PING, ())
     assert not cluster.gone, "the peer still lives"
     client.close()
-    assert cluster.someone_gone.wait(PATIENCE_S) and cluster.gone == ["tm-1"]
+    assert cluster.someone_gone.wait(PATIENCE.thread_s) and cluster.gone == ["tm-1"]
 
 
 def test_end_of_a_peer_is_seen_while_its_call_runs(cluster: Cluster) -> None:
@@ -434,7 +435,7 @@ def test_end_of_a_peer_is_seen_while_its_call_runs(cluster: Cluster) -> None:
 
     def block() -> None:
         started.set()
-        assert release.wait(PATIENCE_S)
+        assert release.wait(PATIENCE.thread_s)
 
     cluster.recorders["Driver"].answers["cancel"] = block
     client = cluster.client(identity="tm-1")
@@ -445,10 +446,10 @@ def test_end_of_a_peer_is_seen_while_its_call_runs(cluster: Cluster) -> None:
 
     thread = threading.Thread(target=call)
     thread.start()
-    assert started.wait(PATIENCE_S)
+    assert started.wait(PATIENCE.thread_s)
     client.close()
-    assert cluster.someone_gone.wait(PATIENCE_S)
-    thread.join(PATIENCE_S)
+    assert cluster.someone_gone.wait(PATIENCE.thread_s)
+    thread.join(PATIENCE.thread_s)
     release.set()
     assert still_serves(cluster)
 
@@ -462,7 +463,7 @@ def test_failing_callback_hurts_nobody(cluster: Cluster) -> None:
 
     cluster.on_gone = fail
     authenticated(cluster, "tm-1").close()
-    assert seen.wait(PATIENCE_S)
+    assert seen.wait(PATIENCE.thread_s)
     assert still_serves(cluster)
 
 
@@ -513,7 +514,7 @@ def test_only_idempotent_calls_are_sent_again(method: str, sent: int) -> None:
         client = RpcClient("127.0.0.1:%d" % listener.getsockname()[1], SECRET)
         with pytest.raises(RpcUnavailable, match="check that the process there is up|cannot reach"):
             client.call(methods_of("Dispatcher")[method], ())
-        thread.join(PATIENCE_S)
+        thread.join(PATIENCE.thread_s)
         client.close()
     assert len(received) == sent
 

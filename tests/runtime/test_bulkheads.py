@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.patience import PATIENCE
 from yarnflow.errors import CallSuspended, RpcTimeout, RpcUnavailable, YarnflowError
 from yarnflow.process.clock import SystemClock
 from yarnflow.runtime.bulkheads import (
@@ -19,8 +20,6 @@ from yarnflow.runtime.bulkheads import (
     _Lane,
 )
 from yarnflow.runtime.mailbox import Effects, Mailbox
-
-PATIENCE_S = 30.0
 
 
 class Desk:
@@ -69,7 +68,7 @@ class Desk:
         before = len(self.refused)
         self.submit(target, task)
         if len(self.refused) == before:
-            assert ended.wait(PATIENCE_S)
+            assert ended.wait(PATIENCE.thread_s)
             self.settle(target)
 
     def settle(self, target: str) -> None:
@@ -81,7 +80,7 @@ class Desk:
 
     def _await(self, target: str, reached: Callable[[_Lane], bool]) -> None:
         end = threading.Event()
-        for _ in range(int(PATIENCE_S * 1000)):
+        for _ in range(int(PATIENCE.thread_s * 1000)):
             with self.bulkheads._lock:
                 if reached(self.bulkheads._lanes[target]):
                     return
@@ -90,7 +89,7 @@ class Desk:
 
     def await_begun(self, target: str, count: int) -> None:
         with self._changed:
-            assert self._changed.wait_for(lambda: self._begun.count(target) >= count, PATIENCE_S)
+            assert self._changed.wait_for(lambda: self._begun.count(target) >= count, PATIENCE.thread_s)
 
     def begun(self, target: str) -> int:
         with self._changed:
@@ -215,12 +214,14 @@ def test_a_hundred_targets_that_hang_at_once_hold_up_nobody() -> None:
     try:
         for target in (f"tm-{number}" for number in range(100)):
             for _ in range(PER_TARGET + 1):
-                effects.perform(mailbox, lambda: release.wait(30), ignored, ignored, target=target)
+                effects.perform(
+                    mailbox, lambda: release.wait(PATIENCE.thread_s), ignored, ignored, target=target
+                )
         effects.perform(mailbox, lambda: None, lambda _: done.set(), ignored, target="healthy")
-        assert done.wait(10)
+        assert done.wait(PATIENCE.thread_s)
         again = threading.Event()
         effects.perform(mailbox, lambda: None, lambda _: again.set(), ignored)
-        assert again.wait(10), "what names no target has threads of its own"
+        assert again.wait(PATIENCE.thread_s), "what names no target has threads of its own"
     finally:
         release.set()
         effects.close()

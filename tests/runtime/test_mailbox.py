@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.patience import PATIENCE
 from yarnflow.core.job.context import current_job, job_context
 from yarnflow.errors import InternalError, JobNotFound, RpcTimeout
 from yarnflow.process.clock import SystemClock
@@ -56,7 +57,7 @@ def test_call_to_a_busy_mailbox_times_out_and_is_not_run_later() -> None:
     ran: list[int] = []
 
     def be_busy() -> None:
-        release.wait(10)
+        release.wait(PATIENCE.thread_s)
 
     try:
         mailbox.post(be_busy)
@@ -105,7 +106,7 @@ def test_no_effect_is_lost() -> None:
     try:
         effects.perform(mailbox, lambda: 1, finished, finished)
         effects.perform(mailbox, bug, finished, finished)
-        assert done.acquire(timeout=10) and done.acquire(timeout=10)
+        assert done.acquire(timeout=PATIENCE.thread_s) and done.acquire(timeout=PATIENCE.thread_s)
         assert 1 in results
         assert any(isinstance(result, InternalError) for result in results)
     finally:
@@ -119,9 +120,11 @@ def test_what_hangs_holds_up_only_its_like() -> None:
     mailbox.start()
     release, done = threading.Event(), threading.Event()
     try:
-        effects.perform(mailbox, lambda: release.wait(30), lambda _: None, lambda _: None, Work.STORAGE)
+        effects.perform(
+            mailbox, lambda: release.wait(PATIENCE.thread_s), lambda _: None, lambda _: None, Work.STORAGE
+        )
         effects.perform(mailbox, lambda: None, lambda _: done.set(), lambda _: None)
-        assert done.wait(10)
+        assert done.wait(PATIENCE.thread_s)
     finally:
         release.set()
         effects.close()
@@ -187,7 +190,7 @@ def test_effects_and_their_ends_work_for_the_job_that_wanted_them() -> None:
     try:
         with job_context(JOB):
             effects.perform(mailbox, current_job, end, lambda error: ended.set(), target="t:1")
-        assert ended.wait(60) and found == [JOB, JOB]
+        assert ended.wait(PATIENCE.thread_s) and found == [JOB, JOB]
     finally:
         effects.close()
         mailbox.stop()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 
+from tests.patience import PATIENCE
+
 
 class Interleaving:
     """Actors are threads of which one at a time runs, from one call of :meth:`step` to the next."""
@@ -49,7 +51,7 @@ class Interleaving:
             names = sorted(self._turns)
             choice = choices[number] if number < len(choices) else number
             self._turns[names[choice % len(names)]].release()
-            assert self._paused.acquire(timeout=60), "an actor hangs"
+            assert self._paused.acquire(timeout=PATIENCE.thread_s), "an actor hangs"
             number += 1
             if self._failures:
                 break
@@ -58,6 +60,6 @@ class Interleaving:
             for _ in range(1000):
                 turn.release()
         for thread in self._threads:
-            thread.join(60)
+            thread.join(PATIENCE.thread_s)
         if self._failures:
             raise self._failures[0]

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE
 from yarnflow.core.resources.provider import ProviderState, WorkerExit
 from yarnflow.core.yarn import Application, ApplicationState, ClusterLimits, FinalStatus, Queue
 from yarnflow.errors import YarnUnavailable
@@ -277,6 +278,6 @@ def test_the_thread_does_what_is_asked_for() -> None:
     w.workers.on_state(lambda state: came.set() if state.ungranted == 2 else None)
     w.workers.start()
     w.workers.request_workers(2)
-    assert came.wait(30)
+    assert came.wait(PATIENCE.thread_s)
     w.workers.close()
     assert w.client.states() == ["REQUESTED", "REQUESTED"]

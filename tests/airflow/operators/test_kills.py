@@ -14,6 +14,7 @@ from airflow.sdk.exceptions import AirflowTaskTimeout
 
 from tests.airflow.operators.submitting import deferred, task
 from tests.airflow.surroundings import JOB, OTHER, Connections, by_kill, listed, new_context
+from tests.patience import PATIENCE
 from yarnflow.airflow.hooks.documents import left_by_kill
 from yarnflow.airflow.hooks.errors import CommandFailed, JobNotSuccessful, YarnflowTaskError
 from yarnflow.airflow.hooks.questions import Stop
@@ -96,7 +97,7 @@ def test_a_task_killed_while_it_logs_cancels_its_jobs(
 
     class Log:
         def info(self, text: str, *arguments: object) -> None:
-            assert lock.acquire(timeout=60), "the handler waits for what it has interrupted"
+            assert lock.acquire(timeout=PATIENCE.thread_s), "the handler waits for what it has interrupted"
             lock.release()
             told.append(text % arguments)
 

@@ -13,6 +13,7 @@ from tests.client.fakes import FakeConnection
 from tests.client.test_local import JOB, OTHER, Machine, job
 from tests.client.yarn.submits import submit_world
 from tests.client.yarn.yarn_fakes import World
+from tests.patience import PATIENCE
 from yarnflow.client import local, targets
 from yarnflow.client.discovery.asking import Candidate, ask, within
 from yarnflow.client.discovery.clusters import Clusters
@@ -110,7 +111,7 @@ def test_what_does_not_answer_is_told_and_keeps_nobody(
     frozen, over = application(world, 2), threading.Event()
 
     def freeze(method: str) -> None:
-        over.wait(60)
+        over.wait(PATIENCE.thread_s)
 
     frozen.before = freeze
     listings, silent = clusters(machine, HADOOP, client_discovery_timeout="3 s").listings()
@@ -257,17 +258,17 @@ def test_whoever_answers_too_late_is_let_go_of() -> None:
 
     def question(gateway: object) -> int:
         begun.set()
-        over.wait(60)
+        over.wait(PATIENCE.thread_s)
         return 1
 
     found, silent = ask([Candidate("slow", "remote", "", lambda: connection)], question, 100)
-    assert found == [] and len(silent) == 1 and begun.wait(60) and not stopped.is_set()
+    assert found == [] and len(silent) == 1 and begun.wait(PATIENCE.thread_s) and not stopped.is_set()
     over.set()
-    assert stopped.wait(60)
+    assert stopped.wait(PATIENCE.thread_s)
 
 
 def _hanging(over: threading.Event) -> Callable[[], int]:
-    return lambda: (over.wait(60) and 1) or 0
+    return lambda: (over.wait(PATIENCE.thread_s) and 1) or 0
 
 
 def test_an_action_that_hangs_is_given_up() -> None:

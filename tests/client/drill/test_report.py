@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from yarnflow.cli.common import terminate_as_interrupt
 from yarnflow.client.drill.commits import Batches, CommitTrack, estimate_replay, offset_distance
 from yarnflow.client.drill.hdfs import SafeModeFault, watch_over
@@ -516,7 +517,7 @@ def test_a_killed_drill_is_repaired_by_its_watch(end: str, tmp_path: Path) -> No
     hdfs.chmod(0o755)
     program = f"import os; from {watch_over.__module__} import watch_over; dismiss = watch_over(); {end}"
     environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    done = subprocess.run([sys.executable, "-c", program], env=environ, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], env=environ, timeout=PATIENCE.process_s)
     descriptor = os.open(said, os.O_RDONLY | os.O_NONBLOCK)
     with open(descriptor, "rb", buffering=0) as reader:
         if end == "dismiss()":

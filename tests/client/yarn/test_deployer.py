@@ -21,6 +21,7 @@ from tests.client.yarn.submits import (
     unheard,
 )
 from tests.client.yarn.yarn_fakes import World, job_id
+from tests.patience import PATIENCE
 from yarnflow.client.cluster import SilentListener
 from yarnflow.client.yarn import submission as yarn_submit
 from yarnflow.client.yarn.aggregated_logs import CollectedLine
@@ -146,7 +147,7 @@ def test_an_accepted_job_needs_no_resource_manager(world: World) -> None:
 def nothing_left(world: World) -> None:
     assert applications(world) == []
     assert world.submitter.specs == []
-    assert world.submitter.closed.wait(20)
+    assert world.submitter.closed.wait(PATIENCE.thread_s)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +169,7 @@ def test_a_check_that_fails_while_another_makes_the_directory(world: World) -> N
 
     def slowly(operation: str, path: str) -> None:
         if operation == "make_directory" and "/applications/" in path:
-            assert looked.wait(20)
+            assert looked.wait(PATIENCE.thread_s)
 
     def queues() -> list[Queue]:
         threading.Timer(0.05, looked.set).start()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from yarnflow.client.yarn.distribution import distribution, zip_bytes
 from yarnflow.errors import ConfigError
 from yarnflow.yarn.master_jar import master_jar
@@ -43,7 +44,7 @@ def test_every_interpreter_makes_the_same_bytes(package: Path, tmp_path: Path) -
             check=True,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE.process_s,
         ).stdout
         assert Path(path).read_bytes() == ours
 

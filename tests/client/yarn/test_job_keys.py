@@ -10,6 +10,7 @@ import pytest
 
 from tests.client.yarn.submits import Client, applications, keys, running, submission, submit_world
 from tests.client.yarn.yarn_fakes import World, job_id
+from tests.patience import PATIENCE
 from yarnflow.client.yarn.job_owners import JobOwners
 from yarnflow.core.messages import JobOverview, JobSubmitted
 from yarnflow.core.states import JobStatus
@@ -82,15 +83,15 @@ def test_of_two_submits_at_once_one_runs(world: World) -> None:
     answers: dict[str, JobSubmitted] = {}
     one = threading.Thread(target=lambda: answers.update(one=first.submit(submission("k", 1))))
     one.start()
-    assert world.submitter.under_way.wait(20)
+    assert world.submitter.under_way.wait(PATIENCE.thread_s)
     second = Client(world)
     two = threading.Thread(target=lambda: answers.update(two=second.submit(submission("k", 2))))
     two.start()
     while not any("under way" in note for note in second.notes):
         two.join(0.01)
     world.submitter.may_end.set()
-    one.join(20)
-    two.join(20)
+    one.join(PATIENCE.thread_s)
+    two.join(PATIENCE.thread_s)
     assert answers == {
         "one": JobSubmitted(job_id(1)),
         "two": JobSubmitted(job_id(1), attached_to_existing=True),

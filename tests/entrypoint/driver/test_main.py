@@ -13,6 +13,7 @@ from typing import Final
 
 import pytest
 
+from tests.patience import PATIENCE
 from yarnflow.config.configuration import Configuration
 from yarnflow.entrypoint.driver import main
 from yarnflow.entrypoint.driver.main import driver_jvm_flags, driver_settings, with_options_of
@@ -20,9 +21,6 @@ from yarnflow.errors import InvalidOption, LeaseLost, error_from_exit
 from yarnflow.process.output.rotation import LogRotation
 from yarnflow.spark.launch.java import JavaRuntime
 from yarnflow.spark.launch.jvm import GatewayJvm
-
-#: far above what any of these steps takes
-LIMIT_S: Final = 20.0
 
 #: starts what stands for the JVM as a driver does, then ends as a driver does that lost its lease: in
 #: another thread than the main one, which holds the lock of every logger
@@ -58,11 +56,11 @@ def test_the_process_ends_at_once_and_its_jvm_with_it(lost: bool, status: int) -
     with contextlib.suppress(ProcessLookupError):  # it has ended already
         descriptor = os.pidfd_open(jvm)
         try:
-            ended = bool(select.select([descriptor], [], [], LIMIT_S)[0])
+            ended = bool(select.select([descriptor], [], [], PATIENCE.process_s)[0])
         finally:
             os.close(descriptor)
         assert ended, "the JVM has outlived its driver"
-    _, errors = process.communicate(timeout=LIMIT_S)
+    _, errors = process.communicate(timeout=PATIENCE.process_s)
     assert process.returncode == status, errors
     if lost:
         found = error_from_exit(process.returncode, errors)

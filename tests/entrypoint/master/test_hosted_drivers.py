@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.runtime.driver.driver_harness import ASSIGNMENT, LIMIT_S
+from tests.patience import PATIENCE
+from tests.runtime.driver.driver_harness import ASSIGNMENT
 from yarnflow.core.ids import DriverId
 from yarnflow.core.messages import DriverPhase, DriverReport, Fence, LeaderInfo
 from yarnflow.entrypoint.master.hosted_drivers import DriverEnd, HostedDrivers
@@ -34,7 +35,7 @@ DRIVER = ASSIGNMENT.driver_id
 def _await_reports() -> None:
     while threads := [each for each in threading.enumerate() if each.name.startswith("report-")]:
         for thread in threads:
-            thread.join(LIMIT_S)
+            thread.join(PATIENCE.thread_s)
             assert not thread.is_alive(), thread.name
 
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from tests.patience import PATIENCE
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.cluster_result import ClusterResult
 from yarnflow.core.ha.ports import DriverLeaseInfo
@@ -123,14 +124,14 @@ class Cluster:
     def result(self) -> ClusterResult:
         """How it ended by itself."""
         assert self.thread is not None
-        self.thread.join(30)
+        self.thread.join(PATIENCE.thread_s)
         assert not self.thread.is_alive()
         return from_json(ClusterResult, (self.path / "result.json").read_text())
 
     def close(self) -> None:
         self.job_manager.ended.set()
         if self.thread is not None:
-            self.thread.join(30)
+            self.thread.join(PATIENCE.thread_s)
         self.factory.close()
 
 
@@ -208,7 +209,7 @@ def test_the_web_page(start: Callable[..., Cluster]) -> None:
     published = cluster.start()
     address = published["web_address"]
     assert address.startswith("http://localhost:")
-    connection = HTTPConnection("127.0.0.1", int(address.rpartition(":")[2]), timeout=20)
+    connection = HTTPConnection("127.0.0.1", int(address.rpartition(":")[2]), timeout=PATIENCE.answer_s)
     connection.request("GET", "/taskmanagers")
     assert json.load(connection.getresponse()) == {"taskmanagers": []}
     before_ms = int(time.time() * 1000)
@@ -250,7 +251,7 @@ def test_who_follows_a_job_sees_its_end_before_a_local_cluster_ends(
     cluster.thread.join(0.2)
     last = gateway.await_job_change(JOB, seen.version, 0)
     assert last.overview.status is JobStatus.CANCELED
-    cluster.thread.join(60)
+    cluster.thread.join(PATIENCE.thread_s)
     assert not cluster.thread.is_alive()
 
 
@@ -299,7 +300,9 @@ def test_a_standby_leads_to_the_leader(start: Callable[..., Cluster]) -> None:
     assert gateway.leader().address == addresses[0]["address"]
     with pytest.raises(LeadershipLost, match=f"standby; the leader is at {addresses[0]['address']}"):
         gateway.list_jobs()
-    connection = HTTPConnection("127.0.0.1", int(addresses[1]["web_address"].rpartition(":")[2]), timeout=20)
+    connection = HTTPConnection(
+        "127.0.0.1", int(addresses[1]["web_address"].rpartition(":")[2]), timeout=PATIENCE.answer_s
+    )
     connection.request("GET", "/jobs?x=1")
     answer = connection.getresponse()
     assert (answer.status, json.load(answer)) == (200, {"jobs": []}), "the leader's answer"

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from tests.patience import PATIENCE
 from yarnflow.core.ids import DriverId, JobId, TaskManagerId
 from yarnflow.core.messages import DriverRegistration, LogLevel, TaskManagerRegistration
 from yarnflow.entrypoint.master.log_levels import ClusterLogLevels
@@ -59,7 +60,7 @@ def test_one_that_hangs_is_not_waited_for() -> None:
     world, over = World(timeout_ms=2_500), threading.Event()
 
     def hang(level: LogLevel) -> None:
-        over.wait(60)
+        over.wait(PATIENCE.thread_s)
 
     world.driver.set_log_level = hang  # type: ignore[method-assign]
     answers = {answer.process: answer.error for answer in world.levels.change(LEVEL).processes}

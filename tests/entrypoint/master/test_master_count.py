@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from tests.patience import PATIENCE
 from yarnflow.entrypoint.master.master_count import PATIENCE_MS, PENDING_MS, MasterCount, keep_masters
 from yarnflow.errors import ZooKeeperUnavailable
 from yarnflow.testing.runtime import ManualClock
@@ -39,5 +40,5 @@ def test_a_silent_zookeeper_starts_no_masters() -> None:
         ended.set()
         raise ZooKeeperUnavailable("nobody answers")
 
-    keep_masters(2, masters, lambda: asked.append("one"), ManualClock(), ended).join(10)
+    keep_masters(2, masters, lambda: asked.append("one"), ManualClock(), ended).join(PATIENCE.thread_s)
     assert not asked

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import cluster
 from yarnflow.core.yarn import Application, ApplicationState, DeploymentMode, FinalStatus
@@ -26,7 +27,6 @@ APPLICATION = "application_1_0001"
 DIRECTORY = "/user/ann/.yarnflow/applications/0123456789abcdef"
 TAG = "yarnflow-0123456789abcdef"
 SKEIN_DIRECTORY = f"/user/ann/.skein/{APPLICATION}"
-WAIT_S = 60.0
 
 
 def _application(
@@ -156,7 +156,7 @@ def test_a_file_system_that_is_away_is_tried_again() -> None:
 
 
 def _wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
+    deadline = time.monotonic() + PATIENCE.thread_s
     while not condition():
         if time.monotonic() > deadline:
             pytest.fail("it did not happen")
@@ -189,7 +189,9 @@ def test_the_process_acts_on_the_end_of_its_owner_only(tmp_path: Path, dismissed
     owner = os.fork()
     if owner == 0:
         # a process of its own, as the test's has threads; it ends whatever happens in it
-        signal.alarm(int(2 * WAIT_S))
+        # in the test's process the signal means a test that hangs
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(int(2 * PATIENCE.thread_s))
         status = 1
         try:
             made = janitor.start(find)

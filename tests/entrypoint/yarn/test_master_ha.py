@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tests.entrypoint.yarn.master_world import DIRECTORY, LEADS, FakeCluster, World
-from tests.entrypoint.yarn.test_master_main import LIMIT_S, keeps_spare
+from tests.entrypoint.yarn.test_master_main import keeps_spare
+from tests.patience import PATIENCE
 from yarnflow.core.resources.provider import ProviderState, WorkerExit
 from yarnflow.core.yarn import Application, ApplicationState, FinalStatus
 from yarnflow.entrypoint.yarn.master_main import MasterTimes
@@ -117,7 +118,7 @@ def test_what_a_standby_has_ready(
 
 def test_a_spare_driver_takes_the_place_of_one_that_is_used(world: HaWorld) -> None:
     world.deployment = replace(world.deployment, spare_drivers=1)
-    assert keeps_spare(world, 1, LIMIT_S)
+    assert keeps_spare(world, 1, PATIENCE.thread_s)
 
 
 def test_workers_have_names_of_their_own_in_the_cluster(world: HaWorld) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 from tests.entrypoint.yarn.master_world import DIRECTORY, LEADS, FakeCluster, World
+from tests.patience import PATIENCE
 from tests.runtime.driver.driver_harness import ASSIGNMENT
 from yarnflow.core.cluster_result import ClusterResult
 from yarnflow.core.ids import DriverId, JobId
@@ -25,8 +26,6 @@ from yarnflow.staging.job_keys import JobKeys, KeyTaken
 
 #: a spare driver that is not kept by then is not kept at all; far above the interval of the looks
 NOT_KEPT_S: Final = 0.3
-#: far above what a test takes
-LIMIT_S: Final = 60.0
 
 
 @pytest.fixture
@@ -178,7 +177,7 @@ def test_an_end_before_anything_was_connected_is_told_and_cleaned_up(world: Worl
 
     def on_connect() -> None:
         if threading.current_thread() is not main:
-            told.wait(20)
+            told.wait(PATIENCE.thread_s)
 
     def on_supervised(cluster: FakeCluster) -> None:
         cluster.start_error = ResourceError("broken")
@@ -235,7 +234,7 @@ def test_a_session_keeps_a_spare_driver_while_there_is_memory(
     world: World, mode: DeploymentMode, running: int, expected: bool
 ) -> None:
     world.deployment = replace(world.deployment, mode=mode, drivers=2)
-    assert keeps_spare(world, running, LIMIT_S if expected else NOT_KEPT_S) == expected
+    assert keeps_spare(world, running, PATIENCE.thread_s if expected else NOT_KEPT_S) == expected
 
 
 def test_drivers_with_containers_of_their_own(world: World) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.entrypoint.yarn.test_container import deployment
+from tests.patience import PATIENCE
 from yarnflow.core.yarn import Application, ApplicationSpec, ApplicationState, ContainerSpec, FinalStatus
 from yarnflow.entrypoint.yarn.other_masters import Masters
 from yarnflow.errors import YarnUnavailable
@@ -61,7 +62,7 @@ class World:
         self.masters.start_master()
         for thread in threading.enumerate():
             if thread.name == "start-master":
-                thread.join(20)
+                thread.join(PATIENCE.thread_s)
                 assert not thread.is_alive()
 
 
@@ -128,13 +129,13 @@ def test_a_master_that_was_on_its_way_when_the_cluster_ended(world: World) -> No
     def wait() -> None:
         world.fs.make_directory(skein)
         under_way.set()
-        assert submitter.aborted.wait(20), "nobody gave it up"
+        assert submitter.aborted.wait(PATIENCE.thread_s), "nobody gave it up"
         submitter.undone("application_2")
         submitter.error = YarnUnavailable("given up")
 
     submitter.on_submit = wait
     world.masters.start_master()
-    assert under_way.wait(20)
+    assert under_way.wait(PATIENCE.thread_s)
     world.masters.end_those_that_wait()
     assert submitter.calls.count("close") == 1 and submitter.specs == [], "it was waited for"
     assert world.fs.status(skein) is None
@@ -146,10 +147,10 @@ def test_a_master_that_was_submitted_while_the_cluster_ended(world: World) -> No
 
     def wait() -> None:
         under_way.set()
-        assert world.submitter.aborted.wait(20)
+        assert world.submitter.aborted.wait(PATIENCE.thread_s)
 
     world.submitter.on_submit = wait
     world.masters.start_master()
-    assert under_way.wait(20)
+    assert under_way.wait(PATIENCE.thread_s)
     world.masters.end_those_that_wait()
     assert world.yarn.killed == ["application_1_0001"]

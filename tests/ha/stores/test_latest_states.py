@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.patience import PATIENCE
 from yarnflow.core.checkpoint.manifest import SavepointMetadata, to_bytes
 from yarnflow.core.checkpoint.messages import CheckpointKind
 from yarnflow.core.checkpoint.program_shape import ProgramShape
@@ -249,7 +250,7 @@ def test_directories_are_read_several_at_a_time(fs: MemoryFileSystem) -> None:
     jobs = [JobId(digit * 32) for digit in "1234"]
     for job_id in jobs:
         checkpoint(fs, 1, job_id)
-    together = threading.Barrier(len(jobs), timeout=60)
+    together = threading.Barrier(len(jobs), timeout=PATIENCE.thread_s)
 
     def before(operation: str, path: str) -> None:
         if operation == "read":

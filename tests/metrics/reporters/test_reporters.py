@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.metrics.cluster import Cluster, registry
+from tests.patience import PATIENCE
 from yarnflow.config.configuration import Configuration
 from yarnflow.errors import ConfigError, InvalidOption, PortUnavailable, UnknownOption
 from yarnflow.metrics.reporters.settings import ReporterKind, ReporterSettings, reporter_settings
@@ -90,7 +91,9 @@ def scraped(reporter_settings: ReporterSettings = PROMETHEUS) -> str:
     reporter: Any = make_reporter(reporter_settings, registry(Cluster()), "")
     reporter.start()
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{reporter.port}/metrics", timeout=20) as answer:
+        with urllib.request.urlopen(
+            f"http://127.0.0.1:{reporter.port}/metrics", timeout=PATIENCE.answer_s
+        ) as answer:
             return str(answer.read().decode())
     finally:
         reporter.stop()
@@ -152,7 +155,7 @@ def _status(url: str) -> int:
     """A place is free a moment after its client is gone."""
     for _ in range(3_000):
         try:
-            with urllib.request.urlopen(url, timeout=20) as answer:
+            with urllib.request.urlopen(url, timeout=PATIENCE.answer_s) as answer:
                 return int(answer.status)
         except OSError:
             threading.Event().wait(0.01)
@@ -166,7 +169,9 @@ def test_silent_clients_hold_prometheus_port_neither_many_nor_long(monkeypatch: 
     monkeypatch.setattr(prometheus, "CLIENT_TIMEOUT_S", 0.2)
     reporter: Any = make_reporter(PROMETHEUS, registry(Cluster()), "")
     reporter.start()
-    silent = [socket.create_connection(("127.0.0.1", reporter.port), timeout=20) for _ in range(3)]
+    silent = [
+        socket.create_connection(("127.0.0.1", reporter.port), timeout=PATIENCE.answer_s) for _ in range(3)
+    ]
     try:
         assert [client.recv(1) for client in reversed(silent)] == [b"", b"", b""]
         assert _status(f"http://127.0.0.1:{reporter.port}/metrics") == 200
@@ -201,7 +206,7 @@ def test_open_telemetry_is_sent_otlp() -> None:
         )
         reporter = make_reporter(otel, registry(Cluster()), "")
         reporter.start()
-        sent = came.wait(20)
+        sent = came.wait(PATIENCE.thread_s)
         reporter.stop()
         server.shutdown()
         serving.join()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE
 from yarnflow.core.resources.diagnostics import MAX_PART_BYTES
 from yarnflow.errors import FileMissing
 from yarnflow.process.output import diagnostics as module
@@ -106,7 +107,7 @@ def test_threads_with_their_names_and_places(logs: Path) -> None:
     free = threading.Event()
 
     def waits_for_the_test() -> None:
-        free.wait(20)
+        free.wait(PATIENCE.thread_s)
 
     thread = threading.Thread(target=waits_for_the_test, name="one that waits", daemon=True)
     thread.start()
@@ -157,7 +158,7 @@ def test_jvms_are_asked_beside_each_other_and_have_one_time_together(
             limits.append(timeout)
             number = len(limits)
         if number <= module._JCMD_PARALLEL:
-            first.wait(60)
+            first.wait(PATIENCE.thread_s)
             with lock:
                 # the next one may have been asked already
                 time_s = max(time_s, 5.0)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from yarnflow.process.output.ended_logs import (
     DRIVERS,
     EXECUTORS,
@@ -24,8 +25,6 @@ from yarnflow.process.output.ended_logs import (
 )
 from yarnflow.process.output.rotation import LogRotation
 from yarnflow.process.spawn import ProcessSpec, spawn
-
-WAIT_S = 20.0
 
 
 def names(logs: Sequence[ProcessLogs]) -> list[str]:
@@ -134,7 +133,7 @@ def test_no_log_of_a_process_that_lives(tmp_path: Path) -> None:
         (sys.executable, "-c", outlives), stdin=read, stderr=open_head(tmp_path / "driver-2.out", 0o640)
     )
     os.close(read)
-    head.wait(WAIT_S)
+    head.wait(PATIENCE.process_s)
     for number in (1, 2):
         os.utime(tmp_path / f"driver-{number}.out", (number, number))
     logs = EndedLogs(tmp_path, DRIVERS, 1)
@@ -142,7 +141,7 @@ def test_no_log_of_a_process_that_lives(tmp_path: Path) -> None:
     assert left(tmp_path) == [1, 2, 3]
     write_logs(tmp_path, 4)
     quiet.kill_group()
-    quiet.wait(WAIT_S)
+    quiet.wait(PATIENCE.process_s)
     logs.remove_surplus()
     assert left(tmp_path) == [2, 4]
     os.close(write)

@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 
+from tests.patience import PATIENCE
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobDetails, JobOverview
 from yarnflow.core.states import JobStatus
@@ -30,7 +31,7 @@ def test_a_long_poll_sees_the_next_version() -> None:
     thread = threading.Thread(target=lambda: seen.append(board.await_change(JOB, 1, 30_000)))
     thread.start()
     board.publish(details())
-    thread.join(30)
+    thread.join(PATIENCE.thread_s)
     assert seen[0].overview.status is JobStatus.RUNNING
     assert board.await_change(JOB, 99, 0).version == 2
 
@@ -86,7 +87,7 @@ def test_a_newcomer_may_come_while_a_poll_waits() -> None:
     waiter.join(0.05)
     assert not outcome, "it did not wait for a newcomer"
     board.await_change(JOB, 0, 0)
-    waiter.join(30)
+    waiter.join(PATIENCE.thread_s)
     assert outcome == [True]
 
 
@@ -95,12 +96,12 @@ def test_a_poll_that_waits_is_a_follower() -> None:
     board.publish(details())
     poll = threading.Thread(target=lambda: board.await_change(JOB, 1, 30_000))
     poll.start()
-    until = time.monotonic() + 30
+    until = time.monotonic() + PATIENCE.thread_s
     while board.await_followers(0) and time.monotonic() < until:
         poll.join(0.001)
     assert not board.await_followers(0)
     board.publish(details(status=JobStatus.CANCELED))
-    poll.join(30)
+    poll.join(PATIENCE.thread_s)
     assert board.await_followers(0)
 
 
@@ -129,7 +130,7 @@ class CountingClock(SystemClock):
 
     def await_looks(self, name: str, count: int) -> None:
         with self.looked:
-            assert self.looked.wait_for(lambda: self.looks[name] >= count, 30)
+            assert self.looked.wait_for(lambda: self.looks[name] >= count, PATIENCE.thread_s)
 
 
 def test_an_update_of_one_job_wakes_nobody_who_waits_for_another() -> None:
@@ -145,7 +146,7 @@ def test_an_update_of_one_job_wakes_nobody_who_waits_for_another() -> None:
     poll.join(0.05)  # time to wake, if anything had woken it
     woken_by_others = clock.looks["poll"] - 2
     board.publish(details(status=JobStatus.CANCELED))
-    poll.join(30)
+    poll.join(PATIENCE.thread_s)
     assert woken_by_others == 0
 
 
@@ -166,7 +167,7 @@ def test_a_poll_does_not_end_for_each_of_many_reports() -> None:
     assert not answers, "it ended before the pace allowed it"
     board.publish(details())
     clock.advance(PACE_MS)
-    poll.join(30)
+    poll.join(PATIENCE.thread_s)
     assert [answer.version for answer in answers] == [53]
 
 
@@ -186,7 +187,7 @@ def test_a_new_leader_puts_nobody_off_before_it_has_told_something() -> None:
     poll.join(PACE_MS * 2 / 1000)
     assert not answers, "it ended before the pace allowed it"
     clock.advance(PACE_MS)
-    poll.join(30)
+    poll.join(PATIENCE.thread_s)
     assert [answer.version for answer in answers] == [first + 2]
 
 
@@ -221,11 +222,11 @@ def test_who_waits_for_a_job_that_is_forgotten_is_told() -> None:
 
     poll = threading.Thread(target=wait)
     poll.start()
-    until = time.monotonic() + 30
+    until = time.monotonic() + PATIENCE.thread_s
     while board.await_followers(0) and time.monotonic() < until:
         poll.join(0.001)
     board.publish(details(OTHER, JobStatus.FINISHED))
-    poll.join(30)
+    poll.join(PATIENCE.thread_s)
     assert len(failures) == 1
 
 

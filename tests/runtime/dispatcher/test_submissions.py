@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.runtime.dispatcher.dispatcher_bench import JOB, OTHER, Bench, details
 from yarnflow.core.checkpoint.messages import RestoreSettings
 from yarnflow.core.ids import JobId
@@ -113,7 +114,7 @@ def test_a_submission_waits_for_its_key() -> None:
     time.sleep(0.05)
     bench.jobs[JOB].on_ended(JOB)
     bench.mailbox.run_pending()
-    waits.join(60)
+    waits.join(PATIENCE.thread_s)
     assert found == [(OTHER, False)]
 
 
@@ -126,7 +127,7 @@ def test_submissions_do_not_take_all_threads_of_the_server() -> None:
 
     def slow(submission: JobSubmission) -> None:
         begun.set()
-        release.wait(60)
+        release.wait(PATIENCE.thread_s)
         put(submission)
 
     def submit(job_id: JobId) -> None:
@@ -142,8 +143,8 @@ def test_submissions_do_not_take_all_threads_of_the_server() -> None:
     for thread in submissions:
         thread.start()
     # this thread is not the one that waits
-    assert begun.wait(50)
-    until, refusal = time.monotonic() + 50, ""
+    assert begun.wait(PATIENCE.thread_s)
+    until, refusal = time.monotonic() + PATIENCE.thread_s, ""
     while "4 other jobs are being submitted; try again" not in refusal:
         assert time.monotonic() < until, refusal
         with pytest.raises(RpcTimeout) as refused:
@@ -151,7 +152,7 @@ def test_submissions_do_not_take_all_threads_of_the_server() -> None:
         refusal = str(refused.value)
     release.set()
     for thread in submissions:
-        thread.join(60)
+        thread.join(PATIENCE.thread_s)
     assert sorted(bench.jobs) == [letter * 32 for letter in "abcd"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from tests.patience import PATIENCE
 from yarnflow.core.checkpoint.manifest import from_bytes
 from yarnflow.core.checkpoint.messages import CheckpointOrder, CheckpointOutcome, RestoreSettings
 from yarnflow.core.ids import DriverId, ExecutorId, JobId
@@ -38,8 +39,6 @@ from yarnflow.testing.ha.driver_lease import FakeDriverLease
 from yarnflow.testing.ha.leader_retrieval import FakeLeaderRetrieval
 from yarnflow.testing.runtime import ManualClock
 
-#: far above what any of these steps takes; only a broken driver waits that long
-LIMIT_S = 20.0
 MAIN = "driver-main"
 JOB = JobId("1" * 32)
 ASSIGNMENT = DriverAssignment(JOB, DriverId("d1"), "host:1", Fence("l", 1), "/checkpoints", "/work")
@@ -85,7 +84,7 @@ class FakeProgram:
         self.started.set()
 
     def await_end(self) -> None:
-        assert self.ended.wait(LIMIT_S)
+        assert self.ended.wait(PATIENCE.thread_s)
         if self._error is not None:
             raise self._error
 
@@ -95,7 +94,7 @@ class FakeProgram:
 
     def take_checkpoint(self, order: CheckpointOrder) -> CheckpointOutcome:
         self.orders.append(order)
-        assert self.may_complete.wait(LIMIT_S)
+        assert self.may_complete.wait(PATIENCE.thread_s)
         if self.stopped.is_set():
             raise CheckpointFailed("the program was stopped")
         if self.checkpoint_error is not None:
@@ -158,7 +157,7 @@ class FakeBackend:
 
     def complete(self) -> None:
         assert threading.current_thread().name == MAIN
-        assert self.may_complete.wait(LIMIT_S)
+        assert self.may_complete.wait(PATIENCE.thread_s)
         if self.complete_error is not None:
             raise self.complete_error
 
@@ -212,12 +211,12 @@ class FakeBackend:
 
     def await_prepared(self, count: int) -> FakeProgram:
         with self.made:
-            assert self.made.wait_for(lambda: len(self.programs) >= count, LIMIT_S)
-        assert self.programs[count - 1].prepared.wait(LIMIT_S)
+            assert self.made.wait_for(lambda: len(self.programs) >= count, PATIENCE.thread_s)
+        assert self.programs[count - 1].prepared.wait(PATIENCE.thread_s)
         return self.programs[count - 1]
 
     def await_program(self, count: int) -> FakeProgram:
-        assert self.await_prepared(count).started.wait(LIMIT_S)
+        assert self.await_prepared(count).started.wait(PATIENCE.thread_s)
         return self.programs[count - 1]
 
 
@@ -299,7 +298,7 @@ class Harness:
 
     def job_master_at(self, address: str) -> FakeJobMaster:
         """The master at an address, made when missing."""
-        return self.job_masters.setdefault(address, FakeJobMaster(LIMIT_S))
+        return self.job_masters.setdefault(address, FakeJobMaster(PATIENCE.thread_s))
 
     def _connect(self, leader: LeaderInfo) -> JobMasterGateway:
         self.fences[leader.address] = leader.fence
@@ -317,7 +316,7 @@ class Harness:
         self._main.start()
 
     def join(self) -> int | None:
-        self._main.join(LIMIT_S)
+        self._main.join(PATIENCE.thread_s)
         assert not self._main.is_alive()
         return self.status
 

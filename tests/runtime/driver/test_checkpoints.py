@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.runtime.driver.driver_harness import LIMIT_S, Harness
+from tests.patience import PATIENCE
+from tests.runtime.driver.driver_harness import Harness
 from yarnflow.core.checkpoint.messages import (
     AfterSavepoint,
     CheckpointKind,
@@ -204,7 +205,7 @@ def test_a_job_that_is_canceled_does_not_wait_for_a_savepoint(harness: Harness) 
     program.end()
     harness.driver.cancel()
     harness.job_master.await_phase(1, DriverPhase.CANCELED)
-    assert program.stopped.wait(LIMIT_S)
+    assert program.stopped.wait(PATIENCE.thread_s)
     program.may_complete.set()
     assert await_outcome(harness, 1).failure == "the program was stopped"
 
@@ -215,12 +216,12 @@ def test_a_program_that_is_being_stopped_takes_no_order(harness: Harness) -> Non
 
     def slow_stop() -> None:
         stopping.set()
-        assert go_on.wait(LIMIT_S)
+        assert go_on.wait(PATIENCE.thread_s)
         program.end()
 
     program.stop = slow_stop  # type: ignore[method-assign]
     harness.driver.cancel()
-    assert stopping.wait(LIMIT_S)
+    assert stopping.wait(PATIENCE.thread_s)
     harness.driver.take_checkpoint(order(1))
     assert await_outcome(harness, 1).failure == "the job is being stopped"
     go_on.set()

@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.runtime.driver.driver_harness import JOB, LIMIT_S, SUBMISSION, Harness
+from tests.patience import PATIENCE
+from tests.runtime.driver.driver_harness import JOB, SUBMISSION, Harness
 from yarnflow.core.ids import DriverId
 from yarnflow.core.job_run.spare_life import REHEARSED
 from yarnflow.core.messages import (
@@ -104,7 +105,7 @@ def test_what_compiles_on_executors_waits_for_them(harness: Harness) -> None:
     harness.deploy(1)
     harness.job_master.await_phase(1, DriverPhase.DEPLOYING)
     with harness.backend.made:
-        assert harness.backend.made.wait_for(lambda: bool(harness.backend.programs), LIMIT_S)
+        assert harness.backend.made.wait_for(lambda: bool(harness.backend.programs), PATIENCE.thread_s)
     program = harness.backend.programs[0]
     assert not program.prepared.is_set()
     harness.backend.executors = ("0", "1")
@@ -209,7 +210,7 @@ def test_cancel_stops_the_program_and_is_reported(harness: Harness) -> None:
     harness.deploy(1)
     program = harness.backend.await_program(1)
     harness.driver.cancel()
-    assert program.stopped.wait(LIMIT_S)
+    assert program.stopped.wait(PATIENCE.thread_s)
     harness.job_master.await_phase(1, DriverPhase.CANCELED)
     assert all(r.phase is not DriverPhase.FINISHED for r in harness.job_master.reports)
 
@@ -241,7 +242,7 @@ def test_a_newer_attempt_replaces_a_running_one(harness: Harness) -> None:
     harness.deploy(1)
     first = harness.backend.await_program(1)
     harness.deploy(2)
-    assert first.stopped.wait(LIMIT_S)
+    assert first.stopped.wait(PATIENCE.thread_s)
     harness.backend.await_program(2)
     harness.job_master.await_phase(2, DriverPhase.RUNNING)
     ended = {DriverPhase.FINISHED, DriverPhase.FAILED, DriverPhase.CANCELED}
@@ -257,12 +258,12 @@ def test_a_newer_attempt_waits_until_the_older_one_is_stopped(harness: Harness) 
 
     def slow_stop() -> None:
         first.end()
-        assert may_stop.wait(LIMIT_S)
+        assert may_stop.wait(PATIENCE.thread_s)
         first.stopped.set()
 
     first.stop = slow_stop  # type: ignore[method-assign]
     harness.deploy(2)
-    assert first.ended.wait(LIMIT_S)
+    assert first.ended.wait(PATIENCE.thread_s)
     with harness.backend.made:
         assert not harness.backend.made.wait_for(lambda: len(harness.backend.programs) > 1, 0.2)
     may_stop.set()
@@ -288,7 +289,7 @@ def test_a_dismissed_driver_stops_its_program_and_leaves(harness: Harness) -> No
     harness.deploy(1)
     program = harness.backend.await_program(1)
     harness.job_master.report_error = DriverLost("driver d1 was replaced; it must end")
-    assert program.stopped.wait(LIMIT_S)
+    assert program.stopped.wait(PATIENCE.thread_s)
     assert harness.join() == 0
 
 
@@ -315,7 +316,7 @@ def test_a_program_that_does_not_stop_is_left_behind(harness: Harness) -> None:
     program = harness.backend.await_program(1)
     program.stop = lambda: None  # type: ignore[method-assign]
     harness.driver.shut_down()
-    assert harness.halted.wait(LIMIT_S)
+    assert harness.halted.wait(PATIENCE.thread_s)
     program.end()
 
 
@@ -325,10 +326,10 @@ def test_a_program_that_does_not_stop_is_left_behind(harness: Harness) -> None:
 def test_a_hot_spare_rehearses_until_it_is_wanted(harness: Harness) -> None:
     harness.assignment = replace(harness.assignment, hot_spare_of=DriverId("theirs"))
     harness.start()
-    assert harness.backend.rehearsing.wait(LIMIT_S)
+    assert harness.backend.rehearsing.wait(PATIENCE.thread_s)
     assert not harness.backend.rehearsed.is_set()
     harness.deploy(1)
-    assert harness.backend.rehearsed.wait(LIMIT_S)
+    assert harness.backend.rehearsed.wait(PATIENCE.thread_s)
     harness.backend.await_program(1)
     harness.job_master.wait(lambda: REHEARSED in harness.job_master.reports[-1].milestones_ms)
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.runtime.driver.driver_harness import ASSIGNMENT, LIMIT_S, SUBMISSION, Harness
+from tests.patience import PATIENCE
+from tests.runtime.driver.driver_harness import ASSIGNMENT, SUBMISSION, Harness
 from yarnflow.core.messages import DriverPhase, DriverRegistration, Fence
 from yarnflow.errors import (
     AuthenticationFailed,
@@ -98,11 +99,11 @@ def test_a_new_leader_does_not_wait_for_a_call_to_a_frozen_one(
 
     def frozen(report: object) -> None:
         entered.set()
-        assert thaw.wait(LIMIT_S)
+        assert thaw.wait(PATIENCE.thread_s)
         raise DriverLost("this master thinks that it still leads")
 
     harness.job_master.report = frozen  # type: ignore[method-assign]
-    assert entered.wait(LIMIT_S)
+    assert entered.wait(PATIENCE.thread_s)
     masters.set_leader(SECOND)
     second = harness.job_master_at(SECOND.address)
     second.await_phase(1, DriverPhase.RUNNING)
@@ -177,7 +178,7 @@ def test_a_leader_that_waits_for_another_driver_ends_this_one(
     second = harness.job_master_at(SECOND.address)
     second.register_errors = [DriverLost("driver d1 was replaced")]
     masters.set_leader(SECOND)
-    assert program.stopped.wait(LIMIT_S)
+    assert program.stopped.wait(PATIENCE.thread_s)
     assert harness.join() == 0
     assert not second.registrations and not second.reports
 
@@ -214,7 +215,7 @@ def test_a_leader_that_never_knows_the_job_ends_its_driver(masters: FakeLeaderRe
     program = harness.run_program()
     harness.job_master_at(SECOND.address).register_errors = [JobNotFound("?") for _ in range(100)]
     masters.set_leader(SECOND)
-    assert program.stopped.wait(LIMIT_S)
+    assert program.stopped.wait(PATIENCE.thread_s)
     assert harness.join() == 0
 
 
@@ -234,7 +235,7 @@ def test_without_high_availability_a_driver_that_is_not_wanted_leaves_at_once(an
     harness = Harness()
     program = harness.run_program()
     harness.job_master.report_error = answer
-    assert program.stopped.wait(LIMIT_S)
+    assert program.stopped.wait(PATIENCE.thread_s)
     assert harness.join() == 0
     assert harness.job_master.refused == 1
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.runtime.driver.driver_harness import LIMIT_S, SUBMISSION, Harness
+from tests.patience import PATIENCE
+from tests.runtime.driver.driver_harness import SUBMISSION, Harness
 from yarnflow.core.checkpoint.messages import ClaimMode, RestoreSettings
 from yarnflow.core.messages import DriverPhase
 from yarnflow.core.submissions import submission_digest
@@ -115,7 +116,7 @@ def test_a_cancel_does_not_wait_until_state_is_restored(harness: Harness) -> Non
     harness.backend.may_restore.clear()
     harness.start()
     harness.deploy(1, restore=RESTORE)
-    assert harness.backend.restoring.wait(LIMIT_S)
+    assert harness.backend.restoring.wait(PATIENCE.thread_s)
     harness.driver.cancel()
     try:
         report = harness.job_master.await_phase(1, DriverPhase.CANCELED)
@@ -176,7 +177,7 @@ def test_what_was_claimed_is_given_back_when_the_job_is_canceled(harness: Harnes
     harness.backend.may_restore.clear()
     harness.start()
     harness.deploy(1, restore=replace(RESTORE, claim_mode=ClaimMode.CLAIM))
-    assert harness.backend.restoring.wait(LIMIT_S)
+    assert harness.backend.restoring.wait(PATIENCE.thread_s)
     harness.driver.cancel()
     harness.job_master.await_phase(1, DriverPhase.CANCELED)
     assert "give back hdfs://nn/savepoint-1" in harness.backend.story
@@ -186,7 +187,7 @@ def test_what_was_claimed_stays_for_the_next_attempt(harness: Harness) -> None:
     harness.backend.may_restore.clear()
     harness.start()
     harness.deploy(1, restore=replace(RESTORE, claim_mode=ClaimMode.CLAIM))
-    assert harness.backend.restoring.wait(LIMIT_S)
+    assert harness.backend.restoring.wait(PATIENCE.thread_s)
     harness.deploy(2)
     harness.backend.await_program(1)
     assert "give back hdfs://nn/savepoint-1" not in harness.backend.story
@@ -209,7 +210,7 @@ def test_what_a_job_is_is_put_down_before_its_program_starts(harness: Harness) -
     harness.backend.may_restore.clear()
     harness.start()
     harness.deploy(1, restore=RESTORE, submission=KEYED, digest=submission_digest(KEYED))
-    assert harness.backend.restoring.wait(LIMIT_S)
+    assert harness.backend.restoring.wait(PATIENCE.thread_s)
     assert "describe flights" not in harness.backend.story, "its state is not in its place yet"
     harness.backend.may_restore.set()
     harness.backend.await_program(1)

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.runtime.driver.driver_harness import LIMIT_S, Harness
+from tests.patience import PATIENCE
+from tests.runtime.driver.driver_harness import Harness
 from yarnflow.core.messages import DriverPhase, MetricDump
 from yarnflow.core.metrics import ScopeKind
 from yarnflow.runtime.driver.measuring import Measurements
@@ -31,7 +32,7 @@ def test_each_measurement_is_sent_once() -> None:
 
     measurements = Measurements(measure, 1)
     measurements.start()
-    assert came.wait(LIMIT_S)
+    assert came.wait(PATIENCE.thread_s)
     measurements.stop()
     measurements.last()
     assert measurements.take() == ONE
@@ -53,12 +54,12 @@ def test_a_slow_measurement_holds_nobody_up() -> None:
 
     def measure(_last: bool) -> tuple[MetricDump, ...]:
         begun.set()
-        assert may_end.wait(LIMIT_S)
+        assert may_end.wait(PATIENCE.thread_s)
         return ONE
 
     measurements = Measurements(measure, 1)
     measurements.start()
-    assert begun.wait(LIMIT_S)
+    assert begun.wait(PATIENCE.thread_s)
     assert measurements.take() == ()
     measurements.stop()
     may_end.set()

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.runtime.jobmaster.job_bench import EVERY_10_S, JOB, TM1, USER_ERROR, Bench
 from yarnflow.core.checkpoint.manifest import from_bytes
 from yarnflow.core.checkpoint.messages import (
@@ -196,7 +197,7 @@ def test_whoever_waits_is_woken() -> None:
     waiter = threading.Thread(target=lambda: found.append(bench.master.await_checkpoint("r1", 600_000)))
     waiter.start()
     bench.outcome(CheckpointOutcome(1, positions=(POSITION,)))
-    waiter.join(30)
+    waiter.join(PATIENCE.thread_s)
     assert [info.status for info in found] == [CheckpointStatus.COMPLETED]
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
-from tests.runtime.driver.driver_harness import ASSIGNMENT, LIMIT_S
+from tests.patience import PATIENCE
+from tests.runtime.driver.driver_harness import ASSIGNMENT
 from yarnflow.core.ids import DriverId
 from yarnflow.errors import LeadershipLost, RpcTimeout
 from yarnflow.runtime.jobmaster.hot_spare_launcher import (
@@ -36,7 +37,7 @@ def test_the_next_leader_keeps_it() -> None:
     first, second = FakeMaster(), FakeMaster()
     place = Place(first=first, second=second)
     place.launcher.launch(ASSIGNMENT, 1000)
-    assert first.asked.wait(LIMIT_S)
+    assert first.asked.wait(PATIENCE.thread_s)
     assert first.hosted == [ASSIGNMENT]
     assert not second.hosted and not place.own.assignments
 
@@ -44,14 +45,14 @@ def test_the_next_leader_keeps_it() -> None:
 def test_one_that_refuses_is_passed_over() -> None:
     first, second = FakeMaster(error=LeadershipLost("who are you")), FakeMaster()
     Place(first=first, second=second).launcher.launch(ASSIGNMENT, 1000)
-    assert second.asked.wait(LIMIT_S)
+    assert second.asked.wait(PATIENCE.thread_s)
     assert second.hosted == [ASSIGNMENT]
 
 
 def test_it_is_kept_here_where_there_is_no_other() -> None:
     place = Place(first=FakeMaster(error=LeadershipLost("no")))
     place.launcher.launch(ASSIGNMENT, 1000)
-    assert place.own.launched.wait(LIMIT_S)
+    assert place.own.launched.wait(PATIENCE.thread_s)
     assert place.own.assignments == [ASSIGNMENT]
 
 
@@ -59,7 +60,7 @@ def test_one_that_may_have_been_started_is_not_started_twice() -> None:
     first = FakeMaster(error=RpcTimeout("no answer"))
     place = Place(first=first)
     place.launcher.launch(ASSIGNMENT, 1000)
-    assert first.asked.wait(LIMIT_S)
+    assert first.asked.wait(PATIENCE.thread_s)
     _await_placed()
     assert place.own.assignments == []
 
@@ -67,7 +68,7 @@ def test_one_that_may_have_been_started_is_not_started_twice() -> None:
 def _await_placed() -> None:
     for thread in threading.enumerate():
         if thread.name == "place-hot-spare":
-            thread.join(LIMIT_S)
+            thread.join(PATIENCE.thread_s)
 
 
 def test_a_standby_that_should_come_is_waited_for() -> None:
@@ -93,7 +94,7 @@ def _kept_here(expected: bool = False, **masters: FakeMaster) -> Place:
     place = Place(expected, **masters)
     place.run_the_jobs_driver()
     place.launcher.launch(ASSIGNMENT, 1000)
-    assert place.own.launched.wait(LIMIT_S)
+    assert place.own.launched.wait(PATIENCE.thread_s)
     return place
 
 
@@ -127,7 +128,7 @@ def test_it_does_not_go_to_and_fro_between_masters_that_refuse_it() -> None:
     assert _moves(place), "it may have been in doubt itself"
     place.own.launched.clear()
     place.launcher.launch(ASSIGNMENT, 1000)
-    assert place.own.launched.wait(LIMIT_S)
+    assert place.own.launched.wait(PATIENCE.thread_s)
     place.clock.advance(NOT_ASKED_MS)
     assert not _moves(place), "not so soon again"
 
@@ -136,10 +137,10 @@ def test_one_that_does_not_answer_is_not_asked_again_at_once() -> None:
     first = FakeMaster(error=RpcTimeout("no answer"))
     place = Place(first=first)
     place.launcher.launch(ASSIGNMENT, 1000)
-    assert first.asked.wait(LIMIT_S)
+    assert first.asked.wait(PATIENCE.thread_s)
     _await_placed()
     place.launcher.launch(ASSIGNMENT, 1000)
-    assert place.own.launched.wait(LIMIT_S)
+    assert place.own.launched.wait(PATIENCE.thread_s)
     assert place.own.assignments == [ASSIGNMENT]
 
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 
-from tests.runtime.driver.driver_harness import ASSIGNMENT, LIMIT_S
+from tests.patience import PATIENCE
+from tests.runtime.driver.driver_harness import ASSIGNMENT
 from yarnflow.core.ids import DriverId
 from yarnflow.core.messages import DriverAssignment
 from yarnflow.errors import LeadershipLost, RpcTimeout
@@ -28,7 +29,7 @@ class Place:
         self.launcher.launch(assignment, 1000)
         for thread in threading.enumerate():
             if thread.name == "place-driver":
-                thread.join(LIMIT_S)
+                thread.join(PATIENCE.thread_s)
         return assignment
 
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from tests.patience import PATIENCE
 from yarnflow.core.checkpoint.messages import (
     AfterSavepoint,
     CheckpointKind,
@@ -95,7 +96,7 @@ def test_no_batch_stays_held_when_a_savepoint_fails_before_its_copy() -> None:
     for run in (one, two):
         entering = threading.Thread(target=run.gate.enter, args=(1000,), daemon=True)
         entering.start()
-        entering.join(10)
+        entering.join(PATIENCE.thread_s)
         assert run.gate.entered == 1000
 
 

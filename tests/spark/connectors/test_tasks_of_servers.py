@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tests.patience import PATIENCE
 from tests.spark.connectors.rabbitmq.files_in_memory import FilesInMemory
 from yarnflow.errors import EnvironmentUnusable, JobCanceled, ServerError, ServerUnavailable, StorageError
 from yarnflow.graph.closures import Closure
@@ -209,11 +210,11 @@ def test_a_server_that_does_not_read_is_waited_for_until_the_job_is_stopped(
 
         sending = threading.Thread(target=send, daemon=True)
         sending.start()
-        sending.join(20)
+        sending.join(PATIENCE.thread_s)
         assert ended and asked == 3
         connection, _ = server.accept()
         with connection:
-            connection.settimeout(20)
+            connection.settimeout(PATIENCE.answer_s)
             while connection.recv(1_000_000):
                 pass
 
@@ -227,7 +228,7 @@ def test_slow_servers_get_all_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     def receive(server: socket.socket) -> None:
         connection, _ = server.accept()
         with connection:
-            waited.wait(20)
+            waited.wait(PATIENCE.thread_s)
             while data := connection.recv(1_000_000):
                 received.extend(data)
 
@@ -237,7 +238,7 @@ def test_slow_servers_get_all_lines(monkeypatch: pytest.MonkeyPatch) -> None:
         writer = SocketWriter(SocketSink("127.0.0.1", server.getsockname()[1], TEXT), None, waited.set)
         assert writer.send(sent) == 400 and waited.is_set()
         writer.close()
-        reading.join(20)
+        reading.join(PATIENCE.thread_s)
     assert bytes(received) == b"".join(line + b"\n" for line in sent)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE
 from yarnflow.spark.launch.worker_daemon import ExitCallbacks, limit_memory
 
 
@@ -78,7 +79,7 @@ def test_a_worker_without_executor_runs_them_for_a_limited_time(hangs: bool) -> 
 
 
 def _hang_up_when_waiting(pid: int) -> None:
-    deadline_s = time.monotonic() + 20
+    deadline_s = time.monotonic() + PATIENCE.process_s
     while time.monotonic() < deadline_s:
         with open(f"/proc/{pid}/stat") as stat:
             if stat.read().rpartition(")")[2].split()[0] == "S":

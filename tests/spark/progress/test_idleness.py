@@ -8,12 +8,12 @@ import time
 
 import pytest
 
+from tests.patience import PATIENCE
 from yarnflow.core.checkpoint.messages import QueryPosition
 from yarnflow.core.messages import IdleQueries
 from yarnflow.spark.progress.collector import ProgressCollector
 from yarnflow.spark.progress.idleness import Idleness
 
-LIMIT_S = 60
 UNKNOWN = IdleQueries()
 
 
@@ -36,7 +36,7 @@ class Told:
 
     def look(self, query_id: str, name: str) -> QueryPosition | None:
         self.asked.append((query_id, name))
-        assert self.may_look.wait(LIMIT_S)
+        assert self.may_look.wait(PATIENCE.thread_s)
         if isinstance(self.found, Exception):
             raise self.found
         return self.found
@@ -54,7 +54,7 @@ class Told:
         self.idleness.idled(f"id-{name}", run, ago_ms)
         for thread in threading.enumerate():
             if thread.name == "query-position" and self.may_look.is_set():
-                thread.join(LIMIT_S)
+                thread.join(PATIENCE.thread_s)
 
     def end(self, name: str, run: str = "1") -> None:
         self.idleness.ended(f"id-{name}", run)

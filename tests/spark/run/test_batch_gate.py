@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from tests.patience import PATIENCE
 from yarnflow.spark.run.batch_gate import BatchGate, GateClosed
 
 
@@ -82,7 +83,7 @@ def test_a_held_batch_waits_and_its_wait_is_measured() -> None:
     assert not results
     waited_ms = int((time.monotonic() - began) * 1000)
     assert gate.release() >= waited_ms > 0
-    thread.join(10)
+    thread.join(PATIENCE.thread_s)
     assert results == ["in"]
     gate.hold_above(5)
     assert gate.release() == 0, "nobody waited this time"
@@ -95,5 +96,5 @@ def test_closing_ends_the_wait_of_a_held_batch() -> None:
     thread, results = entering(gate, 2)
     thread.join(0.05)
     gate.close()
-    thread.join(10)
+    thread.join(PATIENCE.thread_s)
     assert results == ["refused"]

@@ -12,12 +12,10 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE
 from yarnflow.spark.progress.collector import ProgressCollector
 from yarnflow.spark.script import program as script
 from yarnflow.spark.script.program import ScriptProgram
-
-#: far above what the test takes; a main that is not interrupted ends by itself after that
-LIMIT_S = 20
 
 
 class FakeSpark:
@@ -53,7 +51,7 @@ def test_stop_interrupts_a_main_that_never_looks(
     monkeypatch.setattr(script, "_GRACE_S", 0.0)
     begun, ended = tmp_path / "begun", tmp_path / "ended"
     source = (
-        f"import time, pathlib\nLIMIT = {LIMIT_S}\nend = time.time() + LIMIT\n"
+        f"import time, pathlib\nLIMIT = {PATIENCE.thread_s}\nend = time.time() + LIMIT\n"
         f"pathlib.Path({str(begun)!r}).touch()\n{busy}\npathlib.Path({str(ended)!r}).touch()\n"
     )
     made = program(FakeSpark(), source, tmp_path)

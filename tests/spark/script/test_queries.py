@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE
 from yarnflow.errors import JobCanceled
 from yarnflow.spark.script.queries import ScriptQueries
 
@@ -64,7 +65,7 @@ def test_the_end_waits_for_a_query_that_is_starting() -> None:
 
     def slowly() -> Any:
         begun.set()
-        go_on.wait(10)
+        go_on.wait(PATIENCE.thread_s)
         return driver.start("1")
 
     def main() -> None:
@@ -75,14 +76,14 @@ def test_the_end_waits_for_a_query_that_is_starting() -> None:
 
     starting = threading.Thread(target=main)
     starting.start()
-    assert begun.wait(10)
+    assert begun.wait(PATIENCE.thread_s)
     ending = threading.Thread(target=queries.refuse)
     ending.start()
     ending.join(0.1)
     assert ending.is_alive()
     go_on.set()
-    ending.join(10)
-    starting.join(10)
+    ending.join(PATIENCE.thread_s)
+    starting.join(PATIENCE.thread_s)
     assert driver.streams.active[0].stopped and failures
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.spark.checkpoints.local_files import LocalFiles
 from yarnflow.errors import StorageError
 from yarnflow.spark.checkpoints.damage.soundness import damage_at_start
@@ -15,8 +16,6 @@ from yarnflow.spark.hadoop_files import DirectoryEntry
 OPERATORS, PARTITIONS = 3, 16
 #: directories that are listed at a time
 AT_A_TIME = 8
-#: far above what the test takes; listings that come one after the other would wait for ever
-LIMIT_S = 60
 
 
 class CountingFiles(LocalFiles):
@@ -38,7 +37,7 @@ class CountingFiles(LocalFiles):
             self.most = max(self.most, self.under_way)
         try:
             if relative.count("/") == 2 and not relative.endswith("/_metadata"):
-                self.together.wait(LIMIT_S)
+                self.together.wait(PATIENCE.thread_s)
             return super().entries(path, is_there)
         finally:
             with self.lock:

@@ -9,14 +9,13 @@ from multiprocessing import AuthenticationError
 
 import pytest
 
+from tests.patience import PATIENCE
 from yarnflow.errors import LeaseLost
 from yarnflow.spark.connectors.feeds import server as feed_server
 from yarnflow.spark.connectors.feeds.data_source import FeedReader, Parts, part_of
 from yarnflow.spark.connectors.feeds.server import FeedClient, FeedServer
 from yarnflow.spark.connectors.rabbitmq.deliveries import Message
 from yarnflow.spark.connectors.rabbitmq.parts import pack
-
-LIMIT_S = 20.0
 
 
 class Feed:
@@ -86,7 +85,7 @@ def within_limit(call: Callable[[], object]) -> object:
     found: list[object] = []
     thread = threading.Thread(target=lambda: found.append(call()), daemon=True)
     thread.start()
-    thread.join(LIMIT_S)
+    thread.join(PATIENCE.thread_s)
     assert found, "it waits"
     return found[0]
 
@@ -94,7 +93,7 @@ def within_limit(call: Callable[[], object]) -> object:
 def test_whoever_connects_and_says_nothing_holds_nobody_up(server: FeedServer) -> None:
     """A port scan, a monitor's probe."""
     with socket.create_connection(("127.0.0.1", server.port)) as silent:
-        silent.settimeout(LIMIT_S)
+        silent.settimeout(PATIENCE.answer_s)
         assert silent.recv(100), "the server wants a proof"
         answer = within_limit(lambda: FeedClient(server.port, server.secret).latest("orders", 0))
         assert answer == 2
@@ -107,7 +106,7 @@ def test_whoever_says_nothing_is_let_go_of(server: FeedServer, monkeypatch: pyte
     client = FeedClient(server.port, server.secret)
     monkeypatch.setattr(feed_server, "_PROOF_S", 0.05)
     with socket.create_connection(("127.0.0.1", server.port)) as silent:
-        silent.settimeout(LIMIT_S)
+        silent.settimeout(PATIENCE.answer_s)
         while silent.recv(100):
             pass
     assert client.latest("orders", 0) == 2, "who has proved it may take its time"
@@ -115,7 +114,7 @@ def test_whoever_says_nothing_is_let_go_of(server: FeedServer, monkeypatch: pyte
 
 def test_other_words_than_a_proof(server: FeedServer) -> None:
     with socket.create_connection(("127.0.0.1", server.port)) as stranger:
-        stranger.settimeout(LIMIT_S)
+        stranger.settimeout(PATIENCE.answer_s)
         stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
         try:
             while stranger.recv(100):

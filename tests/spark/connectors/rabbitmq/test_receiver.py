@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.spark.connectors.rabbitmq.files_in_memory import FilesInMemory
 from yarnflow.errors import LeaseLost, ServerError, ServerUnavailable, StorageError
 from yarnflow.graph.connectors.messages import MessageFormat, MessageFormatKind
@@ -17,8 +18,6 @@ from yarnflow.spark.connectors.rabbitmq import receiver
 from yarnflow.spark.connectors.rabbitmq.deliveries import Message
 from yarnflow.spark.connectors.rabbitmq.parts import PartFiles, ids_of, pack
 from yarnflow.spark.connectors.rabbitmq.receiver import Receiver
-
-LIMIT_S = 20.0
 
 
 class Inbox:
@@ -89,11 +88,13 @@ class Bench:
         with self.changed:
             self.ready += bodies
             self.idle = False
-            assert self.changed.wait_for(lambda: self.idle, LIMIT_S), "it takes nothing"
+            assert self.changed.wait_for(lambda: self.idle, PATIENCE.thread_s), "it takes nothing"
 
     def await_acknowledged(self, *tags: int) -> None:
         with self.changed:
-            assert self.changed.wait_for(lambda: self.acknowledged == list(tags), LIMIT_S), self.acknowledged
+            assert self.changed.wait_for(
+                lambda: self.acknowledged == list(tags), PATIENCE.thread_s
+            ), self.acknowledged
 
     def messages(self, number: int) -> list[bytes]:
         (content,) = self.receiver.parts(number - 1, number)
@@ -240,7 +241,7 @@ def test_who_waits_while_the_thread_fails_hears_of_it(bench: Bench, monkeypatch:
 
     def write(path: str, content: bytes) -> None:
         planning.start()
-        assert lock.wanted.wait(LIMIT_S)
+        assert lock.wanted.wait(PATIENCE.thread_s)
         raise StorageError("no datanode")
 
     monkeypatch.setattr(bench.files, "write", write)
