@@ -1,7 +1,7 @@
 """Pytest plugin: start no test behind a moment, and name those that were not run.
 
-``--no-start-after SECONDS`` (since the epoch) lets a run of CI end in time.  A run in which a unit test or a test of the
-gate was not started is not green.
+``--no-start-after SECONDS`` (since the epoch) lets a run of CI end in time.  A run in which a unit test or a
+test of the gate was not started is not green.
 """
 
 from __future__ import annotations

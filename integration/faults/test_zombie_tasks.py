@@ -8,7 +8,6 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import psutil
-
 import pytest
 
 from integration.conftest import Commands, wait_until

@@ -17,7 +17,7 @@ itself decides it.
 ``# differs: <why>`` says that yarnflow is meant to print something else than Apache PyFlink; what it prints
 stands in ``expected/here``.
 
-``# run: gate`` says that the program runs whenever tests run, ``# run: drill`` that another program has most of what
+``# run: gate`` says that the program is of the gate, ``# run: drill`` that another program has most of what
 this one has, and that it runs in drills only.
 """
 

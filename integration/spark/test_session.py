@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-
-import pytest
 
 from yarnflow.core.messages import QueryProgress
 from yarnflow.spark.launch.session import DriverSession

@@ -3,7 +3,7 @@
 
     changed_places.py REV
 
-``PLACES`` says which tests belong to which room of the package.  They are those that a fault in the room would fail
+``PLACES`` says which tests belong to which room of the package: those that a fault in the room would fail
 first, not all that pass through it: the gate goes through everything once.
 """
 
@@ -33,7 +33,8 @@ _COLUMNS: Final = (
 _FILES: Final = ("spark/test_file_formats.py", "spark/test_file_sink.py", "test_living_files.py")
 _KAFKA: Final = (
     "spark/test_kafka_source.py", "spark/test_kafka_sink.py", "test_kafka_transactions.py",
-    "pyflink/test_kafka_examples.py", "faults/test_kafka.py", "faults/test_kafka_pipelines.py", "yarn/test_kafka.py",
+    "pyflink/test_kafka_examples.py", "faults/test_kafka.py", "faults/test_kafka_pipelines.py",
+    "yarn/test_kafka.py",
 )  # fmt: skip
 _DATABASES: Final = (
     "spark/test_jdbc_sink.py", "test_batch_table.py", "test_connections.py", "test_pooler.py",
@@ -120,7 +121,9 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
     "spark": (*_COLUMNS, *_DRIVER),
     "spark.checkpoints": ("upgrade", *_SAVEPOINTS),
     "spark.checkpoints.damage": ("spark/test_damaged_state.py", "spark/test_restore.py"),
-    "spark.connectors": (*_FILES, "spark/test_socket_sink.py", "spark/test_translate.py", "faults/test_zombie_tasks.py"),
+    "spark.connectors": (
+        *(*_FILES, "spark/test_socket_sink.py", "spark/test_translate.py", "faults/test_zombie_tasks.py"),
+    ),
     "spark.connectors.elasticsearch": ("spark/test_elasticsearch_sink.py",),
     "spark.connectors.feeds": (*_RABBITMQ, *_PYTHON_CONNECTORS),
     "spark.connectors.jdbc": _DATABASES,
@@ -164,8 +167,8 @@ def room_of(module_path: PurePosixPath) -> str:
 def places_of(files: Iterable[str]) -> list[str]:
     """Return the files and folders of tests that belong to changed files, none of them below another.
 
-    A changed test file, or a module beside it, is a place itself: it stands for its file, a module for its folder.
-    Modules in ``integration/`` itself are passed over, as the gate uses them all.
+    A changed test file is a place itself; a module beside it stands for its folder.  Modules in
+    ``integration/`` itself are passed over, as the gate uses them all.
     """
     places: set[str] = set()
     for file in map(PurePosixPath, files):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Keep the green runs of ``.ci/run`` in the user's state folder, one line each, the newest last.
 
-A line is ``<commit> <seconds> <load> <flaky>``: the commit that was tested, how long the run took, the load average of
-the machine when the run began, and how many tests passed at their second try only.
+A line is ``<commit> <seconds> <load> <flaky>``: the commit that was tested, how long the run took, the load
+average of the machine when the run began, and how many tests passed at their second try only.
 
     green_runs.py base                                 print the newest tested ancestor of HEAD, or nothing
     green_runs.py add COMMIT SECONDS LOAD FLAKY        note a green run

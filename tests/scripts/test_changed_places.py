@@ -47,7 +47,8 @@ def test_nearest_room_above_counts() -> None:
         (["yarnflow/rest/history/server.py", "integration/test_history.py"],
          ["integration/rest/test_dashboard_over_history.py", "integration/test_history.py"]),
         # a module beside tests may be used by all of them
-        (["integration/spark/data_sources.py", "yarnflow/spark/connectors/redis/store.py"], ["integration/spark"]),
+        (["integration/spark/data_sources.py", "yarnflow/spark/connectors/redis/store.py"],
+         ["integration/spark"]),
         (["integration/bench/chain.py"], []),
         (["scripts/lib/hadoop/ports.py"], ["integration/yarn/test_hadoop.py"]),
     ],
