@@ -24,6 +24,7 @@ FAULTS_IN_A_ROW = 20
 EVERY = {**FAULTS, **CUTS, **RELAYED, **SHORTAGES}
 
 
+@pytest.mark.timeout(3600)
 @pytest.mark.drill
 @pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 def test_twenty_faults_in_a_row(hadoop: HadoopCluster, yarnflow: Commands, tmp_path: Path) -> None:

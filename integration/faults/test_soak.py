@@ -28,6 +28,7 @@ _COUNT = 250
 _CYCLES_PER_KILL = 3
 
 
+@pytest.mark.timeout(MINUTES * 60 + 1800)
 @pytest.mark.drill
 def test_figures_level_off(hadoop: HadoopCluster, yarnflow: Commands, tmp_path: Path) -> None:
     samples: list[dict[str, float]] = []
