@@ -13,7 +13,9 @@ from typing import Any, Final
 
 import pytest
 
-pytest_plugins = ("pytester", "tests.fixed_start", "tests.hangs", "tests.time_budget")
+pytest_plugins = (
+    *("pytester", "tests.fixed_start", "tests.hangs", "tests.time_budget", "integration.chance"),
+)
 
 #: what is made once for many tests → where the tests are that use it, those that need longest first
 _SHARED: Final = {

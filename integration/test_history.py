@@ -163,6 +163,7 @@ def test_sparks_event_log_is_where_the_answer_says(archived: Archived) -> None:
         assert log["url"] == f"http://spark:18080/history/{log['application-id']}/"
 
 
+@pytest.mark.may_rerun("archives are looked for at intervals")
 def test_a_job_whose_archive_is_gone_is_forgotten(archived: Archived, tmp_path: Path) -> None:
     options = (
         "-Dhistoryserver.archive.clean-expired-jobs=true",

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from integration.airflow.jobs import AirflowOnYarn
 from integration.faults.records import Numbered
 
@@ -32,6 +34,7 @@ _SAID: Final = {
 }
 
 
+@pytest.mark.may_rerun("Airflow's scheduler takes its time")
 def test_one_line_says_what_is_wrong(on_yarn: AirflowOnYarn, tmp_path: Path) -> None:
     api, hadoop, directory = on_yarn.airflow.api, on_yarn.yarn.hadoop, "/tests/airflow-of-another"
     hadoop.hdfs.make_folder(directory)

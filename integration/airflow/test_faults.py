@@ -75,6 +75,7 @@ def test_worker_triggerer_and_scheduler_are_lost(on_yarn: AirflowOnYarn, tmp_pat
     print(f"applications: {on_yarn.applications()}, {ended}, the first of them {application}")
 
 
+@pytest.mark.may_rerun("Airflow's scheduler takes its time")
 @pytest.mark.drill
 def test_marked_failed_while_deferred(on_yarn: AirflowOnYarn, tmp_path: Path) -> None:
     """The job is canceled: nobody wants it any more."""
@@ -88,6 +89,7 @@ def test_marked_failed_while_deferred(on_yarn: AirflowOnYarn, tmp_path: Path) ->
     assert api.task(dag_id, RUN, TASK)["state"] == "failed"
 
 
+@pytest.mark.may_rerun("Airflow's scheduler takes its time")
 @pytest.mark.drill
 def test_run_is_timed_out_while_deferred(on_yarn: AirflowOnYarn, tmp_path: Path) -> None:
     """Nothing is left running that nobody asked for."""

@@ -26,6 +26,8 @@ from yarnflow.ha.services import (
 )
 from yarnflow.ha.sessions import close_session_of
 
+pytestmark = pytest.mark.may_rerun("ZooKeeper decides when a session is over")
+
 _CANDIDATE = """
 import json, sys
 from pathlib import Path

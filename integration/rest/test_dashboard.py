@@ -32,6 +32,8 @@ from integration.rest.sample_values import (
 )
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.may_rerun("a browser draws when it likes")
+
 JOB: Final = f"job/{RUNNING}"
 VERTEX: Final = f"{JOB}/vertex/{vertex_id(3)}"
 #: place → what stands there of a cluster with jobs

@@ -20,6 +20,8 @@ from integration.rest.conftest import Reader, tab_to, violations
 from integration.servers import free_port
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.may_rerun("a browser draws when it likes")
+
 #: columns: starts without Python workers
 COUNTS: Final = """
 from yarnflow.api import RateSource, StreamExecutionEnvironment

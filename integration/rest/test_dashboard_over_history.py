@@ -19,6 +19,8 @@ from yarnflow.core.states import JobStatus
 from yarnflow.rest.framework.server import WebServer
 from yarnflow.rest.history.form import Owner
 
+pytestmark = pytest.mark.may_rerun("a browser draws when it likes")
+
 JOB: Final = f"job/{NEW}"
 FLINKS: Final = Owner("jobs", job_id(7))
 #: place → what stands there

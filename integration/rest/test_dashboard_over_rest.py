@@ -20,6 +20,8 @@ from yarnflow.core.states import JobStatus
 from yarnflow.rest.framework.server import WebServer
 from yarnflow.rest.framework.tokens import Access, token
 
+pytestmark = pytest.mark.may_rerun("a browser draws when it likes")
+
 SECRET: Final = b"0123456789abcdef0123456789abcdef"
 JOB: Final = f"job/{NEW}"
 TASK_MANAGER: Final = "taskmanager/h%3Acontainer_1"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from integration.conftest import wait_until
 from integration.yarn.jobs import Yarn, application_id
 
@@ -33,6 +35,7 @@ Path(here, own + ".off-heap").write_text(",".join(str(size >> 20) for size in si
 """
 
 
+@pytest.mark.may_rerun("YARN starts and ends containers")
 def test_two_jobs_on_one_task_manager_are_within_its_container(yarn: Yarn, tmp_path: Path) -> None:
     """Their executors take all the heap they may at once."""
     # jobs of one name would be one job

@@ -74,6 +74,7 @@ def test_session_runs_many_jobs(yarn: Yarn, flights: str, texts: str, tmp_path: 
 
 
 @pytest.mark.gate
+@pytest.mark.may_rerun("YARN starts and ends containers")
 def test_failing_user_code_is_what_yarn_shows(yarn: Yarn, tmp_path: Path) -> None:
     program = tmp_path / "failing.py"
     program.write_text(
@@ -112,6 +113,7 @@ def assert_archived(yarn: Yarn, archives: str, copies: Path) -> None:
     store.close()
 
 
+@pytest.mark.may_rerun("YARN starts and ends containers")
 @pytest.mark.parametrize(
     "verb, status",
     [("yarn-cancel", "KILLED"), pytest.param("yarn-stop", "SUCCEEDED", marks=pytest.mark.drill)],
@@ -171,6 +173,7 @@ def _cached(yarn: Yarn) -> set[tuple[str, str]]:
     return {(folder, name) for folder, _, names in yarn.hdfs.walk(cache) for name in names}
 
 
+@pytest.mark.may_rerun("YARN starts and ends containers")
 @pytest.mark.drill
 def test_application_killed_through_yarn(yarn: Yarn, endless: Path) -> None:
     """The fixture fails the test when a process or a directory is left."""

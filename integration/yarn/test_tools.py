@@ -15,6 +15,8 @@ import pytest
 from integration.conftest import ROOT, Started, wait_until
 from integration.yarn.jobs import Yarn, application_id, job_id
 
+pytestmark = pytest.mark.may_rerun("YARN starts and ends containers")
+
 _ARCHIVE = "/tests/environment.tar.gz"
 _PER_JOB = ("-t", "yarn-per-job")
 
