@@ -22,6 +22,7 @@ _SHARED: Final = {
     "hadoop": (
         "integration/yarn/",
         "integration/ha/",
+        "integration/upgrade/test_upgrade.py",
         "integration/airflow/test_bad_input.py",
         "integration/airflow/test_examples.py",
         "integration/airflow/test_faults.py",
@@ -35,7 +36,10 @@ _SHARED: Final = {
         "integration/faults/test_clocks.py",
         "integration/faults/test_soak.py",
     ),
-    "spark": ("integration/spark/", "integration/pyflink/test_results.py"),
+    "spark": (
+        *("integration/spark/", "integration/pyflink/test_results.py"),
+        "integration/upgrade/test_state_in_session.py",
+    ),
 }
 #: each of these tests starts commands and clusters of its own
 _ALONE: Final = (

@@ -1,8 +1,8 @@
 """Programs whose job graphs are recorded, and what they are to a cluster: the bytes that it stores.
 
-The job's id, which is random, is taken out before.  Functions are pickled, code included, so their bytes are
-those of a version of Python and of cloudpickle, and name the file of the program: they are recorded, to be loaded,
-and left out where bytes are compared.  So is a script, which is in its submission as it is.
+The job's id, which is random, is taken out before.  Functions are pickled, code included, so their bytes
+are those of a version of Python and of cloudpickle, and name the file of the program: they are recorded,
+to be loaded, and left out where bytes are compared.  So is a script, which is in its submission as it is.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class RecordedProgram:
 
     @property
     def file(self) -> Path:
-        """What was recorded."""
+        """Return the file of what was recorded."""
         return DATA / VERSION / f"{self.name}.json"
 
     def submitted(self, directory: Path) -> str:
@@ -69,7 +69,7 @@ class RecordedProgram:
 
 
 def programs() -> Iterator[RecordedProgram]:
-    """All of the examples that are programs, and those whose state is recorded."""
+    """Yield the examples that are programs, and the programs whose state is recorded."""
     places = "--input", "/in", "--output", "/out"
     yield RecordedProgram("example_flight_delays", _EXAMPLES / "flight_delays.py", places)
     yield RecordedProgram("example_live_delays", _EXAMPLES / "airflow/programs/live_delays.py", places)
@@ -98,7 +98,7 @@ def comparable(submitted: str) -> str:
 
 
 def closures_in(value: object) -> Iterator[Closure]:
-    """All functions in an operator, or in whatever holds some."""
+    """Yield the functions in an operator, or in whatever holds some."""
     if isinstance(value, Closure):
         yield value
     elif isinstance(value, (tuple, list)):

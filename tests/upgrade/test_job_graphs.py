@@ -1,4 +1,4 @@
-"""Job graphs as an earlier version stored them: programs still give the same ones, and they are still read."""
+"""Job graphs of an earlier version: programs still give the same ones, and those stored are still read."""
 
 from __future__ import annotations
 
