@@ -53,9 +53,12 @@ def main() -> None:
 @contextmanager
 def _cluster(name: str, quorum: str) -> Iterator[UpgradeCluster]:
     with tempfile.TemporaryDirectory() as temporary, commands_in(Path(temporary)) as commands:
-        with own_place(name) as place, ending(UpgradeCluster(commands, place, quorum)) as cluster:
-            cluster.start(_SLOTS)
-            yield cluster
+        with own_place(name) as place:
+            with ending(UpgradeCluster(commands, place, quorum)) as cluster:
+                cluster.start(_SLOTS)
+                yield cluster
+            with member_at(quorum, ROOT_NODE, read_secret(cluster.secret_file)) as client:
+                client.delete(ROOT_NODE, recursive=True)
 
 
 def _record_states(quorum: str) -> None:
