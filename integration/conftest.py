@@ -27,9 +27,12 @@ from yarnflow.api import close_cluster
 
 if TYPE_CHECKING:
     from integration.kafka import KafkaBroker
+    from integration.shared_cluster import ClusterKeeper, SharedCluster
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 MARK: Final = "YARNFLOW_INTEGRATION_TEST"
+#: the next job of the same program, or of the same cluster, has the JVMs of the one that has finished
+KEEP_DRIVER: Final = "-Ddriver.idle-timeout=5 min"
 #: for tests of jars
 POSTGRES: Final = "org.postgresql:postgresql:42.7.4"
 #: of the shared Hadoop
@@ -198,6 +201,24 @@ def own_cluster(yarnflow: Commands, monkeypatch: pytest.MonkeyPatch, tmp_path: P
     yield yarnflow.mark
     close_cluster()
     wait_until(lambda: not marked_processes(yarnflow.mark), "the cluster to end", PATIENCE.process_s)
+
+
+@pytest.fixture(scope="session")
+def cluster_keeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterKeeper]:
+    """The keeper of the standalone cluster that tests share; lends it to fixtures of several tests."""
+    # it needs this module
+    from integration.shared_cluster import ClusterKeeper
+
+    keeper = ClusterKeeper(lambda: tmp_path_factory.mktemp("cluster"))
+    yield keeper
+    keeper.end()
+
+
+@pytest.fixture
+def shared_cluster(cluster_keeper: ClusterKeeper) -> Iterator[SharedCluster]:
+    """The cluster that tests share, for one of them, which must leave no job."""
+    with cluster_keeper.lent() as cluster:
+        yield cluster
 
 
 @pytest.fixture

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from integration.conftest import Commands, wait_until
+from integration.conftest import KEEP_DRIVER, Commands, wait_until
 from integration.processes import driver_with_a_job
 from integration.pyflink.programs import ABOUT_THE_JOB, programs
+from integration.shared_cluster import SharedCluster
 from yarnflow.api import RateSource, Row, StreamExecutionEnvironment
 from yarnflow.api.common import Types
 from yarnflow.api.streams.stream_base import CloseableIterator
@@ -20,9 +22,16 @@ from yarnflow.errors import UserCodeError
 def test_recorded_program(yarnflow: Commands) -> None:
     """What it prints is of a cluster; all others run in integration/pyflink."""
     (program,) = (program for program in programs() if program.name == ABOUT_THE_JOB)
-    done = yarnflow.run("submit", "--target", "local", program.path)
+    done = yarnflow.run("submit", "--target", "local", KEEP_DRIVER, program.path)
     assert done.process.returncode == 0, done.stderr
     assert program.comparable(done.stdout) == program.expected_lines()
+
+
+@pytest.fixture
+def programs_there(shared_cluster: SharedCluster) -> Iterator[None]:
+    """Programs of this process run their jobs on the shared cluster."""
+    with shared_cluster.programs():
+        yield
 
 
 def environment() -> StreamExecutionEnvironment:
@@ -37,14 +46,15 @@ def iterator(found: object) -> CloseableIterator:
 
 
 @pytest.mark.gate
-def test_each_element_comes_once_though_the_driver_is_killed(own_cluster: str) -> None:
+@pytest.mark.usefixtures("programs_there")
+def test_each_element_comes_once_though_the_driver_is_killed(shared_cluster: SharedCluster) -> None:
     env = environment()
     numbers = env.from_source(RateSource(rows_per_second=50, count=1_000)).map(
         lambda row: row.value, Types.LONG()
     )
     with iterator(numbers.execute_and_collect("numbers")) as found:
         first = [next(found) for _ in range(200)]
-        driver = wait_until(lambda: driver_with_a_job(own_cluster), "the driver")
+        driver = wait_until(lambda: driver_with_a_job(shared_cluster.mark), "the driver")
         driver.send_signal(signal.SIGKILL)
         assert [*first, *found] == list(range(1_000))
 
@@ -56,7 +66,8 @@ class Half:
         self.value = value
 
 
-def test_iterators_end_their_jobs(own_cluster: str, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("programs_there")
+def test_iterators_end_their_jobs(tmp_path: Path) -> None:
     env = environment()
     rates = env.from_source(RateSource(rows_per_second=50))
     # columns, while the job runs

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.conftest import Commands, wait_until
+from integration.conftest import KEEP_DRIVER, Commands, wait_until
 from integration.kafka import KafkaBroker
 
 #: where the examples look for it
@@ -36,7 +36,8 @@ def test_rows_are_written_and_read(
 ) -> None:
     kafka_of_examples.create_topic(f"test_{kind}_topic")
     example = wheel / "examples" / "datastream" / "connectors" / f"kafka_{kind}_format.py"
-    started = yarnflow.start("submit", example)
+    # it has two jobs
+    started = yarnflow.start("submit", KEEP_DRIVER, example)
 
     def printed() -> Counter[str]:
         assert started.process.poll() is None, started.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import socket
 import time
@@ -20,7 +19,7 @@ import pytest
 
 from integration.conftest import Commands, Started, commands_in, wait_until
 from integration.rest.client import Answer, Follower, Rest
-from integration.servers import free_port
+from integration.shared_cluster import SLOTS, ClusterKeeper
 from tests.patience import PATIENCE
 from yarnflow.rest.framework.route import Route
 from yarnflow.rest.framework.server import IDLE_TIMEOUT_S, MAX_CONNECTIONS
@@ -82,16 +81,18 @@ _MEASURED: Final = ("numRecordsIn", "numRecordsOut", "busyTimeMsPerSecond", "idl
 
 @dataclass
 class Live:
-    """The cluster with its jobs, and clients of each kind."""
+    """Jobs on a cluster, and clients of each kind."""
 
     commands: Commands
     directory: Path
-    options: list[str]
+    options: tuple[str, ...]
     writer: Rest
     reader: Rest
     nobody: Rest
     #: connections that send a byte now and then, since the cluster is there
     slow: list[socket.socket]
+    #: the cluster's overview before there were these jobs
+    before: dict[str, Any]
     submits: dict[str, Started]
     ids: dict[str, str]
 
@@ -113,34 +114,15 @@ class Live:
 
 
 @pytest.fixture(scope="module")
-def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
-    """JobManager with tokens, TaskManager with six slots, and four jobs."""
+def live(tmp_path_factory: pytest.TempPathFactory, cluster_keeper: ClusterKeeper) -> Iterator[Live]:
+    """Four jobs on the cluster that tests share."""
     directory = tmp_path_factory.mktemp("live")
-    with commands_in(directory) as commands:
-        here = [f"-Dio.tmp.dirs={directory}", f"-Djobmanager.rpc.port={free_port()}"]
-        options = [
-            *here,
-            "-Drest.bind-port=0",
-            "-Drest.authentication.enabled=true",
-            "-Dmetrics.fetcher.update-interval=1 s",
-        ]
-        commands.start("jobmanager", *options)
-
-        def serving() -> tuple[str, dict[str, str]] | None:
-            for file in directory.glob("yarnflow-*/standalone-*/jobmanager.json"):
-                tokens = file.with_name("rest-tokens.json")
-                if tokens.exists():
-                    return json.loads(file.read_text())["web_address"], json.loads(tokens.read_text())
-            return None
-
-        address, tokens = wait_until(serving, "the JobManager to serve")
-        commands.start("taskmanager", "-Dtaskmanager.numberOfTaskSlots=6", *options)
-        nobody = Rest(address)
-        slow = [_slow_client(address) for _ in range(20)]
-        cluster = Live(
-            commands, directory, ["--target", "remote", *here], replace(nobody, token=tokens["write"]),
-            replace(nobody, token=tokens["read"]), nobody, slow, {}, {},
-        )  # fmt: skip
+    with commands_in(directory) as commands, cluster_keeper.lent() as shared:
+        writer = shared.rest
+        reader, nobody = replace(writer, token=shared.read_token), replace(writer, token="")
+        slow = [_slow_client(writer.url) for _ in range(20)]
+        before = writer.get("/overview")
+        cluster = Live(commands, directory, shared.options, writer, reader, nobody, slow, before, {}, {})
         cluster.submit("stream", STREAM)
         cluster.submit("script", SCRIPT, "-p", "1")
         (directory / "idle-out").mkdir()
@@ -149,6 +131,8 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
         yield cluster
         for connection in slow:
             connection.close()
+        for job_id in shared.live_jobs():
+            shared.cancel(job_id)
 
 
 def _slow_client(address: str) -> socket.socket:
@@ -274,11 +258,11 @@ def test_numbers_are_measured(live: Live) -> None:
     (memory,) = rest.get("/jobmanager/metrics?get=Status.Python.Memory.Resident")
     assert float(memory["value"]) > 10 << 20
     (manager,) = rest.get("/taskmanagers")["taskmanagers"]
-    assert manager["slotsNumber"] == 6 and manager["freeSlots"] <= 4
+    assert manager["slotsNumber"] == SLOTS and manager["freeSlots"] <= SLOTS - 2
     names = [each["id"] for each in rest.get("/taskmanagers/metrics")]
     assert names and float(rest.get(f"/taskmanagers/metrics?get={quote(names[0])}&agg=max")[0]["max"]) >= 0
     overview = rest.get("/overview")
-    assert (overview["taskmanagers"], overview["slots-total"]) == (1, 6)
+    assert (overview["taskmanagers"], overview["slots-total"]) == (1, SLOTS)
 
 
 @pytest.mark.gate
@@ -508,6 +492,10 @@ def test_slow_clients_are_left(live: Live) -> None:
             continue
 
 
+#: jobs of this module that have ended in each state, in the end
+_ENDED: Final = {"finished": 2, "cancelled": 1, "failed": 1}
+
+
 @pytest.mark.gate
 def test_a_job_is_canceled(live: Live) -> None:
     rest, job_id = live.writer, live.job("stream")
@@ -519,5 +507,6 @@ def test_a_job_is_canceled(live: Live) -> None:
         "CANCELED", "FINISHED", "FAILED",
     }  # fmt: skip
     overview = rest.get("/overview")
-    assert (overview["jobs-finished"], overview["jobs-cancelled"], overview["jobs-failed"]) == (2, 1, 1)
+    ended = {state: overview[f"jobs-{state}"] - live.before[f"jobs-{state}"] for state in _ENDED}
+    assert ended == _ENDED
     assert rest.get(f"/jobs/{job_id}/plan")["plan"]["nodes"], "of an ended job, too"

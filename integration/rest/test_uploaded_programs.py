@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import io
-import json
 import threading
 import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +12,9 @@ from typing import Any
 import pytest
 import requests
 
-from integration.conftest import Commands, commands_in, wait_until
-from integration.processes import JOB_MANAGER, TASK_MANAGER, none_is_left, processes
+from integration.conftest import wait_until
+from integration.processes import JOB_MANAGER, none_is_left, processes
+from integration.shared_cluster import SharedCluster
 from tests.patience import PATIENCE
 
 PROGRAM = """
@@ -34,14 +33,20 @@ ENDLESS = "import time\nimport yarnflow.api\nprint('it waits')\ntime.sleep(3600)
 
 @dataclass
 class Cluster:
-    """A cluster, and a client with its token."""
+    """The cluster that tests share, and a client with its token."""
 
-    commands: Commands
-    url: str
-    token: str
+    shared: SharedCluster
+
+    @property
+    def url(self) -> str:
+        return self.shared.rest.url
+
+    @property
+    def mark(self) -> str:
+        return self.shared.mark
 
     def ask(self, method: str, path: str, **how: Any) -> requests.Response:
-        headers = {"Authorization": f"Bearer {self.token}"}
+        headers = {"Authorization": f"Bearer {self.shared.rest.token}"}
         return requests.request(method, self.url + path, headers=headers, timeout=PATIENCE.command_s, **how)
 
     def upload(self, name: str, content: bytes) -> str:
@@ -64,28 +69,10 @@ class Cluster:
         return wait_until(state, "the job to end", pause_s=0.5)
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """JobManager and TaskManager; its tokens are needed, so that it takes programs."""
-    directory = tmp_path_factory.mktemp("programs")
-    options = [
-        f"-Dio.tmp.dirs={directory}", "-Djobmanager.rpc.port=0", "-Drest.bind-port=0",
-        "-Drest.authentication.enabled=true", "-Dweb.submit.timeout=3 min",
-    ]  # fmt: skip
-    with commands_in(directory) as commands:
-        commands.start("jobmanager", *options)
-
-        def serving() -> Path | None:
-            return next(directory.glob("yarnflow-*/standalone-*/jobmanager.json"), None)
-
-        file = wait_until(serving, "the JobManager to serve")
-        master = json.loads(file.read_text())
-        tokens = wait_until(
-            lambda: next(file.parent.glob("rest-tokens.json"), None), "the tokens to be written"
-        )
-        commands.start("taskmanager", *options)
-        wait_until(lambda: processes(commands.mark, TASK_MANAGER), "the TaskManager")
-        yield Cluster(commands, master["web_address"], json.loads(tokens.read_text())["write"])
+@pytest.fixture
+def cluster(shared_cluster: SharedCluster) -> Cluster:
+    """A cluster that takes programs; a test may kill it."""
+    return Cluster(shared_cluster)
 
 
 def lines(directory: Path) -> list[str]:
@@ -130,12 +117,11 @@ def test_the_end_of_a_program_that_fails_is_told_with_its_traceback(cluster: Clu
 
 
 def test_no_program_outlives_the_job_manager(cluster: Cluster) -> None:
-    """The last one: afterwards there is no cluster."""
     program = cluster.upload("waits.py", ENDLESS.encode())
 
     def kill() -> None:
-        wait_until(lambda: processes(cluster.commands.mark, "waits.py"), "the program to run")
-        (master,) = processes(cluster.commands.mark, JOB_MANAGER)
+        wait_until(lambda: processes(cluster.mark, "waits.py"), "the program to run")
+        (master,) = processes(cluster.mark, JOB_MANAGER)
         master.kill()
 
     killer = threading.Thread(target=kill)
@@ -143,6 +129,4 @@ def test_no_program_outlives_the_job_manager(cluster: Cluster) -> None:
     with pytest.raises(requests.ConnectionError):
         cluster.ask("POST", f"/jars/{program}/run", json={})
     killer.join()
-    wait_until(
-        lambda: none_is_left(cluster.commands.mark, "waits.py"), "the program to end", PATIENCE.process_s
-    )
+    wait_until(lambda: none_is_left(cluster.mark, "waits.py"), "the program to end", PATIENCE.process_s)
