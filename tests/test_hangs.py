@@ -5,18 +5,20 @@ from __future__ import annotations
 import pytest
 
 from tests.hangs import limit_s
+from tests.patience import PATIENCE
 
 pytest_plugins = ("pytester",)
 
 HANGING = """
 import ctypes, socket, threading
 import pytest
+from tests.patience import PATIENCE
 
 def hang():
     ours, theirs = socket.socketpair()
     thread = threading.Thread(target=read, args=(ours, theirs), name="reader", daemon=True)
     thread.start()
-    thread.join(30)
+    thread.join(100)
 
 def read(ours, theirs):
     ours.recv(1)
@@ -32,7 +34,7 @@ def at_end():
 
 @pytest.fixture
 def for_a_while():
-    threading.Event().wait(1)
+    threading.Event().wait(PATIENCE.factor)
 
 def test_before(): pass
 """
@@ -46,10 +48,12 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
     pytester.makeini("[pytest]\naddopts = -p pytest_timeout -p xdist.plugin\n")
     pytester.makeconftest('pytest_plugins = ("tests.hangs", "short_limits")')
     pytester.makepyfile(
-        short_limits="""
+        short_limits=f"""
         from tests import hangs
+        from tests.patience import PATIENCE
+        PATIENCE.factor = {PATIENCE.factor}
         hangs._UNIT_TEST_S = 0.5
-        hangs._BEGIN_S = hangs._END_S = 2.0
+        hangs._BEGIN_S = hangs._END_S = 4.0
         hangs._GRACE_S = 1.0
         """
     )
