@@ -72,9 +72,9 @@ def read_too_early(tree: ast.Module) -> Iterator[int]:
             body = [node.body] if isinstance(node, ast.Lambda) else node.body
             bodies.update(inner for statement in body for inner in ast.walk(statement))
     for node in ast.walk(tree):
-        reads = isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "PATIENCE"
-        if reads and node not in bodies:
-            yield node.lineno
+        if isinstance(node, ast.Attribute) and node not in bodies:
+            if getattr(node.value, "id", "") == "PATIENCE":
+                yield node.lineno
 
 
 def test_no_test_has_limits_of_its_own() -> None:

@@ -91,7 +91,8 @@ def test_a_job_starts_from_recorded_state(cluster: UpgradeCluster, case: Case) -
         if case.form == "savepoint":
             # others could have written it: nothing but the signature of the recorded cluster vouches for it
             saved.chmod(0o770)
-        command = [*case.options, checkpoints_in(place), "-s", f"file://{saved}", place / case.program_path]
+        program = str(place / case.program_path)
+        command = [*case.options, checkpoints_in(place), "-s", f"file://{saved}", program]
         if case.kind.is_script:
             # it is not drained, but reads to the end of what there is
             cluster.run("submit", *command, *files.arguments(bounded=True))
