@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import psutil
 
-from integration.conftest import Commands, Started
+from integration.conftest import Commands, Started, wait_until
 from integration.processes import kill_tree
 from integration.upgrade.places import put_secret
+
+T = TypeVar("T")
 
 CLUSTER_ID: Final = "upgrade"
 _NODES: Final = "/yarnflow-upgrade"
@@ -72,14 +74,34 @@ class UpgradeCluster:
     def submit(self, *arguments: str | Path) -> str:
         """Submit a program and let go of it; returns the job's id."""
         done = self.run("submit", "-d", *arguments)
-        found = re.search(r"[0-9a-f]{32}", done.stdout + done.stderr)
-        assert found, done.stderr
-        return found[0]
+        job_id = _job_id_in(done)
+        assert job_id, done.stderr
+        return job_id
+
+    def follow(self, *arguments: str | Path) -> tuple[Started, str]:
+        """Submit a program; returns the command, which ends with the job, and the job's id."""
+        submit = self.commands.start("submit", "-t", "remote", *self.options, *arguments)
+        return submit, wait_while_running(submit, lambda: _job_id_in(submit), "the job's id")
 
     def status(self, job_id: str) -> str:
         """Return a job's status."""
         details = json.loads(self.run("info", job_id).stdout)
         return str(details["overview"]["status"])
+
+
+def wait_while_running(command: Started, condition: Callable[[], T], what: str) -> T:
+    """Wait for something that does not come any more when a command has ended."""
+
+    def reached() -> T:
+        assert command.process.poll() is None, command.stderr
+        return condition()
+
+    return wait_until(reached, what)
+
+
+def _job_id_in(submit: Started) -> str:
+    found = re.search(r"JobID ([0-9a-f]{32})", submit.stdout + submit.stderr)
+    return found[1] if found else ""
 
 
 def checkpoints_in(place: Path) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -14,9 +15,9 @@ import pytest
 from integration.conftest import commands_in
 from integration.hadoop import HadoopCluster
 from integration.upgrade.cases import CASES, Case, Files
-from integration.upgrade.cluster import ROOT_NODE, UpgradeCluster, checkpoints_in, ending
+from integration.upgrade.cluster import ROOT_NODE, UpgradeCluster, checkpoints_in, ending, wait_while_running
 from integration.upgrade.nodes import anybody_at, load_nodes, member_at
-from integration.upgrade.places import own_place, python_version, unpack
+from integration.upgrade.places import own_place, put_secret, python_version, unpack
 from integration.upgrade.stored_jobs import (
     FINISHED,
     RUNNING,
@@ -50,13 +51,18 @@ def cluster(hadoop: HadoopCluster, tmp_path_factory: pytest.TempPathFactory) -> 
     """The recorded cluster, which a new master leads."""
     with commands_in(tmp_path_factory.mktemp("upgrade")) as commands, own_place("cluster") as place:
         unpack(STORED_CLUSTER, place)
+        _delete_nodes(hadoop, place)
         with anybody_at(hadoop.zookeeper) as client:
             load_nodes(client, ROOT_NODE, STORED_NODES)
         with ending(UpgradeCluster(commands, place, hadoop.zookeeper)) as cluster:
             cluster.start(SLOTS)
             yield cluster
-        with member_at(hadoop.zookeeper, ROOT_NODE, read_secret(cluster.secret_file)) as client:
-            client.delete(ROOT_NODE, recursive=True)
+        _delete_nodes(hadoop, place)
+
+
+def _delete_nodes(hadoop: HadoopCluster, place: Path) -> None:
+    with member_at(hadoop.zookeeper, ROOT_NODE, read_secret(put_secret(place))) as client:
+        client.delete(ROOT_NODE, recursive=True)
 
 
 @pytest.mark.skipif(
@@ -91,13 +97,15 @@ def test_a_job_starts_from_recorded_state(cluster: UpgradeCluster, case: Case) -
         if case.form == "savepoint":
             # others could have written it: nothing but the signature of the recorded cluster vouches for it
             saved.chmod(0o770)
-        program = str(place / case.program_path)
-        command = [*case.options, checkpoints_in(place), "-s", f"file://{saved}", program]
+        command: list[str | Path] = [*case.options, checkpoints_in(place), "-s", f"file://{saved}"]
+        command.append(place / case.program_path)
         if case.kind.is_script:
             # it is not drained, but reads to the end of what there is
             cluster.run("submit", *command, *files.arguments(bounded=True))
         else:
-            job_id = cluster.submit(*command, *files.arguments())
-            files.await_read([place / "checkpoints" / job_id])
+            submit, job_id = cluster.follow(*command, *files.arguments())
+            state = place / "checkpoints" / job_id
+            wait_while_running(submit, lambda: files.are_read([state]), "the second half to be read")
             cluster.run("stop", "--drain", "-p", f"file://{place}/drained", job_id)
+            assert submit.wait() == 0, submit.stderr
         assert files.results() == case.kind.all_results()
