@@ -246,7 +246,6 @@ def test_operators_come_and_go_and_the_others_go_on(spark: SparkSession, tmp_pat
     assert program.results("again") == again
 
 
-@pytest.mark.gate
 def test_a_clock_and_an_end_come_and_go(spark: SparkSession, tmp_path: Path) -> None:
     program = Program(tmp_path)
 

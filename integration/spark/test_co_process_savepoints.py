@@ -162,7 +162,6 @@ def _kinds(results: Counter[Result]) -> Counter[str]:
     return Counter(kind for kind, *_ in results.elements())
 
 
-@pytest.mark.gate
 @pytest.mark.parametrize(
     "before, after, parallelism",
     [pytest.param("hashmap", "hashmap", 2, marks=pytest.mark.drill), ("rocksdb", "hashmap", 3)],

@@ -40,7 +40,6 @@ SUBMITTED: Final = {
     "script-hashmap-savepoint",
     "script-rocksdb-savepoint",
     "typed_functions-rocksdb-savepoint",
-    "keyed_state-hashmap-savepoint",
 }
 
 pytestmark = pytest.mark.gate
