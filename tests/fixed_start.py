@@ -60,13 +60,13 @@ def jvm_start() -> FixedStart | None:
         return None
     # without archives of classes, which one machine has and another one has not
     flags = ("-XX:TieredStopAtLevel=1", "-Xshare:off", "--show-module-resolution", "-version")
-    return FixedStart("JVM", (str(java), *flags), 0.25)
+    return FixedStart("JVM", (str(java), *flags), 0.15)
 
 
 def python_start() -> FixedStart:
     """Return the start of a Python that imports some of its library."""
     program = "import asyncio, http.server, logging.config, ssl, unittest.mock, xml.dom.minidom"
-    return FixedStart("Python", (sys.executable, "-I", "-c", program), 0.25)
+    return FixedStart("Python", (sys.executable, "-I", "-c", program), 0.2)
 
 
 def only_unit_tests(config: pytest.Config) -> bool:

@@ -35,7 +35,7 @@ def _hot_spares(cluster: HaCluster) -> int:
     return sum(path.read_text().count("The hot spare of job numbered is ready") for path in logs)
 
 
-@pytest.mark.gate
+@pytest.mark.drill
 def test_a_hot_spare_steps_in(hadoop: HadoopCluster, yarnflow: Commands, tmp_path: Path) -> None:
     with ha_cluster(hadoop, yarnflow, tmp_path, task_managers=3, options=[HOT]) as cluster:
         job = cluster.numbered("hot-spare")

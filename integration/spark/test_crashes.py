@@ -99,7 +99,6 @@ def test_batch_done_again_after_its_files_were_moved(spark: SparkSession, tmp_pa
     assert rows(tmp_path / "out") == [(n,) for n in range(5)]
 
 
-@pytest.mark.gate
 def test_stateful_batch_done_again_after_its_files_were_moved(spark: SparkSession, tmp_path: Path) -> None:
     """Spark counts the state stores that a batch wrote in the present run."""
     (tmp_path / "in").mkdir()

@@ -27,8 +27,6 @@ from yarnflow.graph.job_graph import JobGraph
 from yarnflow.spark.run.graph_program import GraphProgram
 from yarnflow.testing.kept_graph import KeptGraph
 
-pytestmark = pytest.mark.gate
-
 PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
 NUMBERED = Types.ROW_NAMED(["k", "n"], [Types.LONG(), Types.LONG()])
 
@@ -91,6 +89,7 @@ class Totals(KeyedProcessFunction):
         yield f">>timer {ctx.get_current_key()} {timestamp} {self.total.value()}"
 
 
+@pytest.mark.gate
 def test_state_timers_and_windows_of_one_stream(
     run: Callable[[StreamExecutionEnvironment], None], capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -147,6 +146,7 @@ class Collected(KeyedProcessFunction):
         yield ctx.get_current_key(), tuple(self.seen.get())
 
 
+@pytest.mark.gate
 def test_side_outputs_unions_and_keyed_operators_behind_each_other(
     run: Callable[[StreamExecutionEnvironment], None], capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -234,6 +234,7 @@ class Alarm(KeyedProcessFunction):
         yield ctx.get_current_key(), 1
 
 
+@pytest.mark.gate
 def test_processing_timers_fire_while_nothing_comes(spark: SparkSession, tmp_path: Path) -> None:
     directory, out = tmp_path / "in", tmp_path / "out"
     directory.mkdir()
@@ -292,6 +293,7 @@ class Kept:
         return self._graph
 
 
+@pytest.mark.gate
 def test_a_savepoint_has_the_state(spark: SparkSession, tmp_path: Path) -> None:
     directory, out = tmp_path / "in", tmp_path / "out"
     directory.mkdir()

@@ -124,7 +124,6 @@ class Counted(CoGroupFunction):
         yield len(first), len(second)
 
 
-@pytest.mark.gate
 def test_window_joins(spark: SparkSession, tmp_path: Path) -> None:
     hour: WindowAssigner[Any, Any] = TumblingEventTimeWindows.of(Time.hours(1))
 

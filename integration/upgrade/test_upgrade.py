@@ -31,15 +31,12 @@ from yarnflow.process.secret import read_secret
 #: those of the stored jobs, and one for each job that is submitted
 SLOTS: Final = len(RUNNING) + 1
 ENDED: Final = ("FINISHED", "FAILED", "CANCELED")
-#: one of each kind, both backends and forms; the others start in a session, which takes a tenth of the time
+#: elements, columns and scripts, both backends and forms; the others start in a session, which is quicker
 SUBMITTED: Final = {
     "keyed_state-rocksdb-checkpoint",
-    "windows_and_streams-hashmap-savepoint",
     "columns-rocksdb-savepoint",
-    "sql-hashmap-savepoint",
     "script-hashmap-savepoint",
     "script-rocksdb-savepoint",
-    "typed_functions-rocksdb-savepoint",
 }
 
 pytestmark = pytest.mark.gate

@@ -1,7 +1,6 @@
 """A function is pickled when it is applied: changing the object afterwards changes nothing in the job."""
 
 # compare: exact
-# run: gate
 
 from pyflink.datastream import MapFunction, StreamExecutionEnvironment
 

@@ -2,7 +2,6 @@
 
 # compare: exact
 # differs: close() runs when the worker ends, which is after the job's output.
-# run: gate
 
 import os
 import tempfile

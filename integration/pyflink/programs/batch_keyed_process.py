@@ -3,7 +3,6 @@ are over.
 """
 
 # compare: per-key
-# run: gate
 
 from pyflink.common import Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

@@ -1,7 +1,6 @@
 """Keys with key types: what get_current_key() gives back for each kind."""
 
 # compare: sorted
-# run: gate
 
 import datetime
 import decimal

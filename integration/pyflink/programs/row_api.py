@@ -5,7 +5,6 @@ A field is changed by its name or position in brackets; an assignment to an attr
 
 # compare: exact
 # differs: the message for an assignment to an attribute is Python's own.
-# run: gate
 
 from pyflink.common import Row, RowKind
 

@@ -1,7 +1,6 @@
 """ListState: add, add_all, update, clear; empty at first and after an update with nothing."""
 
 # compare: per-key
-# run: gate
 
 from pyflink.common import Types
 from pyflink.datastream import KeyedProcessFunction, StreamExecutionEnvironment

@@ -4,7 +4,6 @@ In TUPLE and LIST, and as a whole element of a stream, it ends the job of Apache
 """
 
 # compare: sorted
-# run: gate
 
 from pyflink.common import Row, Types
 from pyflink.datastream import StreamExecutionEnvironment

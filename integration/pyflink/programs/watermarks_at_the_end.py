@@ -6,7 +6,6 @@ first.
 
 # compare: sorted
 # differs: with_idleness keeps the timestamp assigner.
-# run: gate
 
 from pyflink.common import Duration, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

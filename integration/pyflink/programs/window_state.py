@@ -3,7 +3,6 @@ over.
 """
 
 # compare: per-key
-# run: gate
 
 from pyflink.common import Time, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner

@@ -3,7 +3,6 @@ window's last time.
 """
 
 # compare: sorted
-# run: gate
 
 from pyflink.common import Time, Types, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner
