@@ -36,7 +36,6 @@ def reference(events: Events) -> Iterator[Reference]:
     found.close()
 
 
-@pytest.mark.gate
 @pytest.mark.usefixtures("as_it_was")
 @pytest.mark.parametrize(
     "query",

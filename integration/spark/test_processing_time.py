@@ -138,7 +138,6 @@ def test_a_batch_done_again_has_the_time_it_had(
         assert found(out, "element")[len(KEYS) :] == [(LAST_KEY, second_ms, 0, second_ms)]
 
 
-@pytest.mark.gate
 def test_timers_that_became_due_in_between_are_not_lost(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

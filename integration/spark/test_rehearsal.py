@@ -14,7 +14,6 @@ from yarnflow.spark.run import rehearsal
 from yarnflow.spark.run.rehearsal import REHEARSAL_PREFIX, rehearse
 
 
-@pytest.mark.gate
 def test_it_runs_and_leaves_nothing(
     spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -196,7 +196,6 @@ def test_a_small_environment_is_packed_checked_and_cleaned(yarn: Yarn, tmp_path:
 # --- scripts ------------------------------------------------------------------------
 
 
-@pytest.mark.gate
 def test_operators_scripts(yarn: Yarn, endless: Path, tmp_path: Path) -> None:
     """A session with two jobs: listed, collected, emptied."""
     started = yarn.run("session", "start", "-d", "-Dtaskmanager.numberOfTaskSlots=1")
