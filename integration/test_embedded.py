@@ -102,7 +102,6 @@ def _logs_of(stderr: str) -> Path:
     return Path(stderr.strip().splitlines()[-1].removeprefix("Logs are in "))
 
 
-@pytest.mark.gate
 def test_several_executes_of_a_plain_program_and_a_failing_function(
     yarnflow: Commands, tmp_path: Path
 ) -> None:

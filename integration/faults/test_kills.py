@@ -68,7 +68,7 @@ def _finish(started: Started, output: Path) -> None:
     assert_every_window_once(output)
 
 
-@pytest.mark.gate
+@pytest.mark.drill
 def test_executor_killed(yarnflow: Commands, tmp_path: Path) -> None:
     output = tmp_path / "windows"
     started = _start(yarnflow, output, "-p", "2")
@@ -77,7 +77,8 @@ def test_executor_killed(yarnflow: Commands, tmp_path: Path) -> None:
     assert "executor 0" in started.stderr, "the user was not told of the lost executor"
 
 
-@pytest.mark.gate
+# every run has jobs on elements whose driver is killed, and such a job on a cluster of several masters
+@pytest.mark.drill
 def test_driver_killed(yarnflow: Commands, tmp_path: Path) -> None:
     output = tmp_path / "windows"
     started = _start(yarnflow, output, "-p", "2")

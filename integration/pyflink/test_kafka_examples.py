@@ -27,7 +27,6 @@ def kafka_of_examples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafk
 
 
 # they differ in the format alone, which is tried without a cluster
-@pytest.mark.gate
 @pytest.mark.parametrize(
     "kind", ["json", *(pytest.param(kind, marks=pytest.mark.drill) for kind in ("csv", "avro"))]
 )

@@ -244,7 +244,6 @@ def test_elements_come_by_their_times_and_then_all_timers(
     assert query_files(tmp_path, "offsets") == []
 
 
-@pytest.mark.gate
 def test_keyed_elements_give_what_a_stream_gives(
     spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -222,7 +222,6 @@ def test_functions_behind_a_query_see_event_time(
     assert sorted((n, at_ms - epoch_ms) for n, at_ms in rows(tmp_path / "out")) == expected
 
 
-@pytest.mark.gate
 def test_windows_as_flink_writes_them(
     run: Callable[[StreamExecutionEnvironment], None], tmp_path: Path
 ) -> None:

@@ -71,7 +71,6 @@ def numbering(directory: Path, out: Path, killed: Path) -> StreamExecutionEnviro
     return env
 
 
-@pytest.mark.gate
 def test_sums_are_exact_whatever_worker_dies_and_in_whatever_backend(
     spark: SparkSession, tmp_path: Path
 ) -> None:

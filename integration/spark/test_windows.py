@@ -134,7 +134,6 @@ def test_session_window_then_tumbling_window(spark: SparkSession, tmp_path: Path
     assert plain(rows(tmp_path / "days")) == [("a", at(0), at(1440), 2, 3), ("b", at(0), at(1440), 1, 1)]
 
 
-@pytest.mark.gate
 def test_python_window_functions(spark: SparkSession, tmp_path: Path) -> None:
     class Median(ProcessWindowFunction[Any, Any, Any, Any]):
         def process(self, key: Any, context: Any, elements: Any) -> Any:
