@@ -11,6 +11,8 @@ import pytest
 from integration.conftest import Commands
 from integration.shared_cluster import ClusterKeeper, SharedCluster
 
+pytestmark = pytest.mark.gate
+
 
 @dataclass
 class Cluster:

@@ -7,22 +7,21 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from kazoo.client import KazooClient
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id
 
+from tests.patience import PATIENCE
 from yarnflow.ha.connection import ZooKeeperConnection
 from yarnflow.ha.settings import ZooKeeperSettings
-
-_CONNECTION_TIMEOUT_S: Final = 30.0
 
 
 @contextmanager
 def anybody_at(quorum: str) -> Iterator[KazooClient]:
     """Open a session at ZooKeeper that knows no secret."""
-    client = KazooClient(hosts=quorum, timeout=_CONNECTION_TIMEOUT_S)
-    client.start(_CONNECTION_TIMEOUT_S)
+    client = KazooClient(hosts=quorum)
+    client.start(PATIENCE.answer_s)
     try:
         yield client
     finally:

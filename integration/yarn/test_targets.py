@@ -73,7 +73,6 @@ def test_session_runs_many_jobs(yarn: Yarn, flights: str, texts: str, tmp_path: 
     assert yarn.ended(session)["finalStatus"] == "SUCCEEDED"
 
 
-@pytest.mark.gate
 @pytest.mark.may_rerun("YARN starts and ends containers")
 def test_failing_user_code_is_what_yarn_shows(yarn: Yarn, tmp_path: Path) -> None:
     program = tmp_path / "failing.py"

@@ -126,7 +126,6 @@ def test_doctor_runs_an_environment_from_an_archive(yarn: Yarn, archive: Path) -
 # --- logs ---------------------------------------------------------------------------
 
 
-@pytest.mark.gate
 def test_logs_of_a_running_and_of_an_ended_application(yarn: Yarn, endless: Path) -> None:
     application, job = submit_endless(yarn, endless)
     live = logs(yarn, application)

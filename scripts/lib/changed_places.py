@@ -45,7 +45,9 @@ _PYTHON_CONNECTORS: Final = ("spark/test_python_sources.py", "faults/test_python
 _JARS: Final = ("test_jars.py", "yarn/test_jars.py")
 _SCRIPTS: Final = ("spark/test_savepoints_of_scripts.py", "test_embedded.py", "spark/test_session.py")
 _DRIVER: Final = ("spark/test_driver.py", "spark/test_crashes.py")
-_STANDALONE: Final = ("test_standalone.py", "test_local_clusters.py", "test_examples.py")
+_STANDALONE: Final = (
+    "test_standalone.py", "test_shared_cluster.py", "test_local_clusters.py", "test_examples.py",
+)  # fmt: skip
 _YARN: Final = ("yarn/test_targets.py", "yarn/test_slots.py", "yarn/test_accounts.py", "yarn/test_faults.py")
 _HA: Final = ("ha", "yarn/test_ha.py", "faults/test_high_availability.py")
 _FAULTS: Final = ("faults", "yarn/test_faults.py")
