@@ -165,8 +165,11 @@ def test_records_go_on_at_once_and_over_restarts(
     kafka.send_texts(read, [message(n) for n in range(10, 20)])
     with running(spark, env(), tmp_path):
         found = await_written(kafka, write, lambda rows: {row["n"] for row in rows} >= set(range(0, 20, 2)))
-    # what was committed does not come again
-    assert sorted(row["n"] for row in found) == list(range(0, 20, 2))
+    # what was committed does not come again; a task of the query before, which ends a little later than the
+    # query, may have written of the others what it had not committed
+    numbers = sorted(row["n"] for row in found)
+    assert [n for n in numbers if n < 10] == list(range(0, 10, 2))
+    assert set(numbers) == set(range(0, 20, 2))
 
 
 @pytest.mark.gate
