@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -34,3 +35,10 @@ def _no_executor_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that nobody runs must not start a cluster."""
     monkeypatch.setattr(executor, "_executor_entry_point", lambda: None)
     monkeypatch.setattr(executor, "_installed", executor._Installed())
+
+
+@pytest.fixture
+def pytester(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """Let the runs of pytest in other folders find this project's plugins."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
+    return pytester
