@@ -56,6 +56,8 @@ _DASHBOARD: Final = (
     "rest/test_flink_client.py",
 )  # fmt: skip
 _REST: Final = ("rest/test_live_jobs.py", "rest/test_fuzzing.py")
+#: what another user of the machine must not do
+_ATTACKS: Final = ("attack",)
 
 #: room → its tests, below ``integration``; the nearest room above counts where a room has no line of its own
 PLACES: Final[dict[str, tuple[str, ...]]] = {
@@ -93,34 +95,42 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
     "entrypoint.master.web": (*_REST, "test_history.py", "rest/test_uploaded_programs.py"),
     "entrypoint.taskmanager": ("faults/test_kills.py", "yarn/test_slots.py"),
     "entrypoint.yarn": (*_YARN, "yarn/test_ha.py", "yarn/test_driver_containers.py"),
-    "fs": ("yarn/test_hdfs.py", "yarn/test_hadoop.py", "faults/test_hdfs.py", "ha/test_stores.py"),
+    "fs": (*_ATTACKS, "yarn/test_hdfs.py", "yarn/test_hadoop.py", "faults/test_hdfs.py", "ha/test_stores.py"),
     "graph": ("upgrade", "pyflink", *_COLUMNS),
     "graph.connectors": (*_KAFKA, *_DATABASES, *_FILES, "spark/test_programs_of_servers.py"),
     "graph.generation": _COLUMNS,
     "graph.modes": ("spark/test_batch_mode.py", "spark/test_real_time.py", "faults/test_real_time.py"),
     "graph.sql": ("spark/test_sql.py",),
     "graph.state": ("upgrade", *_SAVEPOINTS),
-    "ha": _HA,
+    "ha": (*_ATTACKS, *_HA),
     "metrics": ("test_metrics.py",),
     "operators": _ELEMENTS,
     "operators.databases": _DATABASES,
     "operators.joins": ("spark/test_joins.py", "spark/test_co_process_savepoints.py"),
     "operators.lookups": ("spark/test_lookup_join.py",),
     "operators.state": ("upgrade", "spark/test_state_backends.py", *_ELEMENTS),
-    "process": (*_FAULTS, *_STANDALONE),
+    "process": (*_ATTACKS, *_FAULTS, *_STANDALONE),
     "process.output": ("test_metrics.py", "yarn/test_tools.py"),
     "process.resources": ("test_metrics.py", "faults/test_levels.py", "faults/test_soak.py"),
-    "rest": (*_DASHBOARD, *_REST),
+    "rest": (*_ATTACKS, *_DASHBOARD, *_REST),
     "rest.history": ("test_history.py", "rest/test_dashboard_over_history.py"),
     "rest.programs": ("rest/test_uploaded_programs.py",),
-    "rpc": (*_STANDALONE, "faults/test_kills.py", "faults/test_relay.py", "faults/test_partitions.py"),
+    "rpc": (
+        *(
+            *_ATTACKS,
+            *_STANDALONE,
+            "faults/test_kills.py",
+            "faults/test_relay.py",
+            "faults/test_partitions.py",
+        ),
+    ),
     "runtime": (*_STANDALONE, *_REST),
     "runtime.driver": (*_DRIVER, "ha/test_leases.py"),
     "runtime.jobmaster": (*_FAULTS, *_REST),
     "runtime.placement": ("yarn/test_driver_containers.py", "faults/test_hot_spare.py"),
     "runtime.resourcemanager": (*_YARN, "faults/test_kills.py"),
     "runtime.taskexecutor": ("faults/test_kills.py", "yarn/test_slots.py"),
-    "spark": (*_COLUMNS, *_DRIVER),
+    "spark": (*_ATTACKS, *_COLUMNS, *_DRIVER),
     "spark.checkpoints": ("upgrade", *_SAVEPOINTS),
     "spark.checkpoints.damage": ("spark/test_damaged_state.py", "spark/test_restore.py"),
     "spark.connectors": (
