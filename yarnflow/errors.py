@@ -23,7 +23,8 @@ so a message says what is wrong, where, and what to do next.
      ├ ResourceError                   SlotUnavailable, TaskManagerNotFound, TaskManagerLost,
      │                                 ExecutorLost, DriverLost, PortUnavailable, JavaUnavailable,
      │                                 InvalidMemory, TaskManagerDismissed
-     ├ HaError                         LeadershipLost, StaleEpoch, ZooKeeperUnavailable, LeaseLost
+     ├ HaError                         LeadershipLost, StaleEpoch, ZooKeeperUnavailable, LeaseLost,
+     │                                 ForeignNode
      ├ CheckpointError                 CheckpointFailed, SavepointNotFound, SavepointInvalid,
      │                                 StateIncompatible, StateDrained, StateNotTrusted,
      │                                 StateInUse, StateUndecided, StateDamaged, StateWentBack
@@ -510,6 +511,13 @@ class LeaseLost(HaError):
     code = "LEASE_LOST"
     exit_code = 64
     retryable = True
+
+
+class ForeignNode(HaError):
+    """A node in ZooKeeper that has a name of the cluster's is somebody else's, or can be changed by others."""
+
+    code = "FOREIGN_NODE"
+    exit_code = 103
 
 
 class CheckpointError(YarnflowError):

@@ -25,9 +25,16 @@ def session() -> Iterator[OpenSession]:
     opened: list[ZooKeeper] = []
 
     def open_one(
-        ensemble: Ensemble, session_timeout_ms: int = 60_000, sessions: Path | None = None
+        ensemble: Ensemble,
+        session_timeout_ms: int = 60_000,
+        sessions: Path | None = None,
+        *,
+        secret: bytes = b"secret",
+        protected: bool = True,
     ) -> ZooKeeper:
-        settings = ZooKeeperSettings("zk:2181", "/yarnflow/cluster", session_timeout_ms=session_timeout_ms)
+        settings = ZooKeeperSettings(
+            "zk:2181", "/yarnflow/cluster", session_timeout_ms=session_timeout_ms, protected=protected
+        )
         clients: list[FakeKazooClient] = []
 
         def connect(**options: Any) -> FakeKazooClient:
@@ -35,7 +42,7 @@ def session() -> Iterator[OpenSession]:
             return clients[-1]
 
         with patch("yarnflow.ha.connection.KazooClient", connect):
-            opened.append(open_zookeeper(settings, b"secret", sessions))
+            opened.append(open_zookeeper(settings, secret, sessions))
         (_CLIENTS[opened[-1]],) = clients
         return opened[-1]
 

@@ -6,13 +6,14 @@ Everything is done at once in the caller's thread; watches are called there as w
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kazoo.exceptions import (
     BadVersionError,
     ConnectionLoss,
+    NoAuthError,
     NodeExistsError,
     NoNodeError,
     NotEmptyError,
@@ -20,6 +21,7 @@ from kazoo.exceptions import (
     RuntimeInconsistency,
 )
 from kazoo.protocol.states import EventType, KazooState, KeeperState, WatchedEvent
+from kazoo.security import ACL, OPEN_ACL_UNSAFE, Permissions
 
 Watch = Callable[[WatchedEvent], None]
 
@@ -32,6 +34,7 @@ class Stat:
     ephemeralOwner: int = 0
     version: int = 0
     ctime: int = 0
+    acl: Sequence[ACL] = ()
 
 
 @dataclass
@@ -52,7 +55,14 @@ class Ensemble:
             raise NoNodeError
         return self.nodes[path]
 
-    def create(self, path: str, content: bytes, owner: int = 0, sequence: bool = False) -> str:
+    def create(
+        self,
+        path: str,
+        content: bytes,
+        owner: int = 0,
+        sequence: bool = False,
+        acl: Sequence[ACL] = OPEN_ACL_UNSAFE,
+    ) -> str:
         parent = path.rpartition("/")[0]
         self.get(parent)
         self.zxid += 1
@@ -60,7 +70,7 @@ class Ensemble:
             path = f"{path}{self.zxid:010d}"
         if path in self.nodes:
             raise NodeExistsError
-        self.nodes[path] = (content, Stat(self.zxid, owner, ctime=time.time_ns() // 1_000_000))
+        self.nodes[path] = (content, Stat(self.zxid, owner, ctime=time.time_ns() // 1_000_000, acl=acl))
         self._happened(path, EventType.CREATED)
         return path
 
@@ -125,9 +135,9 @@ class FakeKazooClient:
         ``"undone"`` = the request was or was not done.
     """
 
-    def __init__(self, ensemble: Ensemble, default_acl: object = None, **_others: object) -> None:
+    def __init__(self, ensemble: Ensemble, default_acl: Sequence[ACL] = (), **_others: object) -> None:
         self.ensemble = ensemble
-        self.default_acl = default_acl
+        self.default_acl = default_acl or OPEN_ACL_UNSAFE
         self.before: Callable[[], str] = lambda: ""
         self.connected = False
         self.client_state = KeeperState.CLOSED
@@ -178,7 +188,7 @@ class FakeKazooClient:
             found = self.ensemble.get(path)
             self._watch("node", path, watch)
             content, stat = found
-            return content, Stat(stat.czxid, stat.ephemeralOwner, stat.version, stat.ctime)
+            return content, replace(stat)
 
         return self._request(get)
 
@@ -189,25 +199,34 @@ class FakeKazooClient:
 
         return self._request(exists)
 
-    def get_children_async(self, path: str, watch: Watch | None = None) -> Result:
-        def children() -> list[str]:
-            self.ensemble.get(path)
+    def get_children_async(self, path: str, watch: Watch | None = None, include_data: bool = False) -> Result:
+        def children() -> list[str] | tuple[list[str], Stat]:
+            _content, stat = self.ensemble.get(path)
             self._watch("children", path, watch)
-            return self.ensemble.children(path)
+            names = self.ensemble.children(path)
+            return (names, replace(stat)) if include_data else names
 
         return self._request(children)
+
+    def get_acls_async(self, path: str) -> Result:
+        def acl() -> tuple[list[ACL], Stat]:
+            _content, stat = self.ensemble.get(path)
+            return list(stat.acl), replace(stat)
+
+        return self._request(acl)
 
     def create_async(
         self, path: str, content: bytes, ephemeral: bool = False, sequence: bool = False
     ) -> Result:
-        return self._request(lambda: self.ensemble.create(path, content, self._owner(ephemeral), sequence))
+        owner = self._owner(ephemeral)
+        return self._request(lambda: self.ensemble.create(path, content, owner, sequence, self.default_acl))
 
-    def ensure_path_async(self, path: str, acl: object = None) -> Result:
+    def ensure_path_async(self, path: str, acl: Sequence[ACL]) -> Result:
         def ensure() -> str:
             names = path.split("/")
             for end in range(2, len(names) + 1):
                 if "/".join(names[:end]) not in self.ensemble.nodes:
-                    self.ensemble.create("/".join(names[:end]), b"")
+                    self.ensemble.create("/".join(names[:end]), b"", acl=acl)
             return path
 
         return self._request(ensure)
@@ -216,10 +235,20 @@ class FakeKazooClient:
         return self._request(lambda: self.ensemble.set(path, content))
 
     def delete_async(self, path: str) -> Result:
-        return self._request(lambda: self.ensemble.delete(path))
+        def delete() -> None:
+            parent = self.ensemble.nodes.get(path.rpartition("/")[0])
+            if parent is not None and not self._may(Permissions.DELETE, parent[1].acl):
+                raise NoAuthError
+            self.ensemble.delete(path)
+
+        return self._request(delete)
 
     def transaction(self) -> FakeTransaction:
         return FakeTransaction(self)
+
+    def _may(self, permission: int, acl: Sequence[ACL]) -> bool:
+        mine = {*(entry.id for entry in self.default_acl), *(entry.id for entry in OPEN_ACL_UNSAFE)}
+        return not acl or any(entry.id in mine and entry.perms & permission for entry in acl)
 
     def _owner(self, ephemeral: bool) -> int:
         return self.client_id[0] if ephemeral and self.client_id is not None else 0
@@ -234,7 +263,7 @@ class FakeKazooClient:
             return Result(error=ConnectionLoss())
         try:
             value = do()
-        except (NoNodeError, NodeExistsError, BadVersionError, NotEmptyError) as error:
+        except (NoAuthError, NoNodeError, NodeExistsError, BadVersionError, NotEmptyError) as error:
             return Result(error=ConnectionLoss() if lost else error)
         return Result(error=ConnectionLoss()) if lost else Result(value)
 
@@ -250,8 +279,9 @@ class FakeTransaction:
         self._steps.append(lambda: self._client.ensemble.check(path, version))
 
     def create(self, path: str, content: bytes, ephemeral: bool = False) -> None:
-        owner = self._client._owner(ephemeral)
-        self._steps.append(lambda: self._client.ensemble.create(path, content, owner))
+        client = self._client
+        owner = client._owner(ephemeral)
+        self._steps.append(lambda: client.ensemble.create(path, content, owner, acl=client.default_acl))
 
     def set_data(self, path: str, content: bytes, version: int = -1) -> None:
         self._steps.append(lambda: self._client.ensemble.set(path, content, version))
@@ -264,10 +294,7 @@ class FakeTransaction:
 
     def _commit(self) -> list[object]:
         ensemble = self._client.ensemble
-        before = {
-            path: (content, Stat(stat.czxid, stat.ephemeralOwner, stat.version, stat.ctime))
-            for path, (content, stat) in ensemble.nodes.items()
-        }
+        before = {path: (content, replace(stat)) for path, (content, stat) in ensemble.nodes.items()}
         watches, results = ensemble.watches, []
         # those are told of a change that stays only; a change that does not, changes nothing
         ensemble.watches = {}

@@ -12,7 +12,7 @@ from kazoo.exceptions import NoAuthError
 
 from tests.ha.conftest import OpenSession, kazoo_of
 from tests.ha.fake_kazoo import Ensemble, Result
-from yarnflow.errors import HaError, ZooKeeperUnavailable
+from yarnflow.errors import ForeignNode, ZooKeeperUnavailable
 from yarnflow.ha.connection import Connection
 
 
@@ -78,7 +78,7 @@ def test_refresh_that_failed_is_done_again_when_connected(session: OpenSession) 
     kazoo, found = kazoo_of(zookeeper), []
 
     def refresh() -> None:
-        found.append(zookeeper.get("/yarnflow", zookeeper.refresher(refresh)))
+        found.append(zookeeper.get("/yarnflow/cluster", zookeeper.refresher(refresh)))
 
     kazoo.suspend()
     zookeeper.keep_fresh(refresh)
@@ -97,7 +97,7 @@ def test_one_watch_however_often_it_is_set(session: OpenSession) -> None:
     zookeeper = session(ensemble)
 
     def refresh() -> None:
-        zookeeper.get("/yarnflow", zookeeper.refresher(refresh))
+        zookeeper.get("/yarnflow/cluster", zookeeper.refresher(refresh))
 
     for _ in range(3):
         refresh()
@@ -122,7 +122,7 @@ def test_failing_listener_harms_no_other(session: OpenSession) -> None:
 def test_refusal_says_what_may_be_the_reason(session: OpenSession) -> None:
     zookeeper = session(Ensemble())
     kazoo_of(zookeeper).get_async = lambda *_: Result(error=NoAuthError())  # type: ignore[method-assign]
-    with pytest.raises(HaError, match="refused to read /x: NoAuthError.*another secret"):
+    with pytest.raises(ForeignNode, match="refused to read /x, as that is somebody else's.*another secret"):
         zookeeper.get("/x")
 
 
@@ -136,9 +136,9 @@ def test_change_of_an_own_node_is_not_done_in_the_next_session(session: OpenSess
 
     def expires_at_the_write() -> str:
         seen.append("")
-        if len(seen) == 2:
+        if len(seen) == 3:  # after content and ACL were read
             kazoo.expire()
-            ensemble.create(path, b"another's", owner=99)
+            ensemble.create(path, b"another's", owner=99, acl=kazoo.default_acl)
             kazoo.start(timeout=0)
             return "undone"
         return ""

@@ -7,10 +7,9 @@ lost is told in the same thread.  Never decides what a node means.
 
 from __future__ import annotations
 
+import hmac
+import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,16 +22,16 @@ from kazoo.exceptions import (
     RolledBackError,
     RuntimeInconsistency,
 )
-from kazoo.security import OPEN_ACL_UNSAFE
 
-from yarnflow.errors import HaError, LeadershipLost, ZooKeeperUnavailable
-from yarnflow.ha.connection import Connection, ZooKeeperConnection
+from yarnflow.errors import ForeignNode, LeadershipLost, ZooKeeperUnavailable
+from yarnflow.ha.connection import Connection, ZooKeeperConnection, refused
 from yarnflow.ha.listeners import Listeners
+from yarnflow.ha.own_nodes import OwnNodes
 from yarnflow.ha.settings import ZooKeeperSettings
 from yarnflow.ha.stores.incarnations import parts_of
 
-#: requests under way at the same time
-_TOGETHER: Final = 500
+logger = logging.getLogger(__name__)
+
 #: tries of a change that is done once or not at all
 _OWN_ATTEMPTS: Final = 3
 
@@ -41,7 +40,8 @@ class ZooKeeper:
     """A session of one process; made by :func:`open_zookeeper`.
 
     Every method that asks ZooKeeper raises :class:`ZooKeeperUnavailable` when there is no answer for as
-    long as a session lasts, and :class:`HaError` when it refuses.
+    long as a session lasts, :class:`ForeignNode` when a node is somebody else's (:mod:`yarnflow.ha.rights`),
+    and :class:`HaError` when ZooKeeper refuses for another reason.
 
     Parameters
     ----------
@@ -51,12 +51,13 @@ class ZooKeeper:
 
     def __init__(self, settings: ZooKeeperSettings, secret: bytes, sessions: Path | None = None) -> None:
         self.settings: Final = settings
+        self._secret: Final = secret
         self._connection = ZooKeeperConnection(
             settings, secret, sessions, lambda state: self._listeners.changed(state)
         )
         self._client: Final = self._connection.client
+        self._nodes: Final = OwnNodes(self._client, settings.root, self._connection.rights, self._ask)
         self._listeners = Listeners(lambda: self.connection is Connection.CONNECTED)
-        self._has_parent = False
 
     # --- life ---
 
@@ -96,59 +97,31 @@ class ZooKeeper:
         """Absolute path of a node of the cluster."""
         return "/".join((self.settings.root, *(part for part in parts if part)))
 
+    def key_of(self, path: str) -> bytes:
+        """What the content of a node is signed with; of this cluster and this node alone."""
+        return hmac.digest(self._secret, f"yarnflow zookeeper node {path}".encode(), "sha256")
+
     # --- nodes ---
 
     def get(self, path: str, watch: Callable[[], None] | None = None) -> tuple[bytes, Any] | None:
         """Content and stat of a node; None = there is none.  ``watch`` is called once at its next change."""
-        watcher = None if watch is None else _Watcher(watch)
-        while True:
-            try:
-                content, stat = self._ask(f"read {path}", lambda: self._client.get_async(path, watcher))
-                return content, stat
-            except NoNodeError:
-                if watcher is None:
-                    return None
-            if self._ask(f"watch {path}", lambda: self._client.exists_async(path, watcher)) is None:
-                return None
-            # it came meanwhile
+        return self._nodes.get(path, watch)
 
     def get_all(self, paths: Sequence[str]) -> list[tuple[bytes, Any] | None]:
         """As :meth:`get` of each; asked for together, so that many take hardly longer than one."""
-        found: list[tuple[bytes, Any] | None] = []
-        for begin in range(0, len(paths), _TOGETHER):
-            part = paths[begin : begin + _TOGETHER]
-            requests = [self._client.get_async(path) for path in part]
-            for path, request in zip(part, requests):
-                # the one under way is the first try; another is made when its answer is lost
-                tries = chain([request], iter(partial(self._client.get_async, path), None))
-                try:
-                    content, stat = self._ask(f"read {path}", partial(next, tries))
-                    found.append((content, stat))
-                except NoNodeError:
-                    found.append(None)
-        return found
+        return self._nodes.get_all(paths)
 
     def children(self, path: str, watch: Callable[[], None] | None = None) -> list[str]:
         """Names below a node, none if there is no such node; that is not watched for."""
-        watcher = None if watch is None else _Watcher(watch)
-        try:
-            return list(self._ask(f"list {path}", lambda: self._client.get_children_async(path, watcher)))
-        except NoNodeError:
-            return []
+        return self._nodes.children(path, watch)
 
     def ensure(self, *parts: str) -> str:
         """Create a node of the cluster and those above it; returns its path."""
-        path = self.path(*parts)
-        parent = self.settings.root.rpartition("/")[0]
-        if parent and not self._has_parent:
-            # shared by clusters with other secrets
-            self._ask(
-                f"create {parent}",
-                lambda: self._client.ensure_path_async(parent, acl=OPEN_ACL_UNSAFE),
-            )
-            self._has_parent = True
-        self._ask(f"create {path}", lambda: self._client.ensure_path_async(path, acl=self._connection.acl))
-        return path
+        return self._nodes.ensure(self.path(*parts).removeprefix(self.settings.root).split("/")[1:])
+
+    def excess_rights(self) -> str:
+        """What everybody may do to the shared parent beyond making a cluster; empty = nothing."""
+        return self._nodes.excess_rights()
 
     def create(self, path: str, content: bytes, *, ephemeral: bool = False, sequence: bool = False) -> str:
         """Create a node below one that is there; returns its path.
@@ -202,6 +175,16 @@ class ZooKeeper:
                 if not attempts_left:
                     raise
         return False
+
+    def delete_cluster(self) -> None:
+        """Delete all nodes of the cluster; an empty one stays where only others may delete it."""
+        try:
+            self.delete_tree(self.settings.root)
+        except ForeignNode:
+            if self.children(self.settings.root):
+                raise
+            # who may delete it is for the shared parent to say; so nobody else can take the cluster's name
+            logger.info("%s stays in ZooKeeper, empty.", self.settings.root)
 
     def delete_tree(self, path: str) -> None:
         """Delete a node with all below it, whoever still adds to it."""
@@ -299,7 +282,7 @@ class ZooKeeper:
             if isinstance(result, (NoNodeError, NodeExistsError, BadVersionError)):
                 return number, result
             if isinstance(result, Exception):
-                raise HaError(f"ZooKeeper refused to {what}: {type(result).__name__}")
+                raise refused(what, result)
         return None
 
     def _ask(self, what: str, begin: Callable[[], Any]) -> Any:
@@ -330,18 +313,6 @@ class ZooKeeper:
     def settle(self) -> None:
         """Wait until listeners were told all that was to be told before; not for listeners."""
         self._listeners.settle(self.settings.session_timeout_ms / 1000)
-
-
-@dataclass(frozen=True)
-class _Watcher:
-    """What kazoo calls; equal to others of the same watch."""
-
-    watch: Callable[[], None]
-
-    def __call__(self, event: Any) -> None:
-        # events of the connection come by the state listener
-        if event.type != "NONE":
-            self.watch()
 
 
 def open_zookeeper(settings: ZooKeeperSettings, secret: bytes, session_file_dir: Path | None) -> ZooKeeper:

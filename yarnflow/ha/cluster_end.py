@@ -70,7 +70,7 @@ class ZooKeeperClusterEnd:
 
     def remove_cluster(self) -> None:
         """Delete everything the cluster has in ZooKeeper."""
-        self._zookeeper.delete_tree(self._zookeeper.settings.root)
+        self._zookeeper.delete_cluster()
 
     def _refresh(self) -> None:
         found = self._zookeeper.get(self._zookeeper.path(_NODE), self._zookeeper.refresher(self._refresh))

@@ -29,6 +29,7 @@ from kazoo.exceptions import (
     ConnectionClosedError,
     ConnectionLoss,
     KazooException,
+    NoAuthError,
     NodeExistsError,
     NoNodeError,
     NotEmptyError,
@@ -38,16 +39,15 @@ from kazoo.exceptions import (
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState, KeeperState
 from kazoo.retry import KazooRetry
-from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
 
-from yarnflow.errors import HaError, ZooKeeperUnavailable
+from yarnflow.errors import ForeignNode, HaError, ZooKeeperUnavailable
 from yarnflow.ha.granted_timeout import GrantedTimeoutHandler
+from yarnflow.ha.rights import NodeRights
 from yarnflow.ha.sessions import kazoo_logger, remove_session, write_session
 from yarnflow.ha.settings import ZooKeeperSettings
 
 logger = logging.getLogger(__name__)
 
-_USER: Final = "yarnflow"
 #: how often somebody who waits for an answer looks whether one can still come
 _LOOK_S: Final = 0.2
 _REVIVAL_PAUSE_S: Final = 1.0
@@ -99,16 +99,14 @@ class ZooKeeperConnection:
         self._sessions = sessions
         self._on_change = on_change
         password = hmac.new(secret, b"yarnflow zookeeper", hashlib.sha256).hexdigest()
-        self.acl: Final = (
-            [make_digest_acl(_USER, password, all=True)] if settings.protected else OPEN_ACL_UNSAFE
-        )
+        self.rights: Final = NodeRights(password if settings.protected else None)
         self._granted_ms = settings.session_timeout_ms
         self.client: Final = KazooClient(
             handler=GrantedTimeoutHandler(self._note_granted_timeout, self._connecting),
             hosts=settings.quorum,
             timeout=settings.session_timeout_ms / 1000,
-            auth_data=[("digest", f"{_USER}:{password}")] if settings.protected else None,
-            default_acl=self.acl,
+            auth_data=self.rights.login,
+            default_acl=self.rights.own,
             connection_retry=KazooRetry(
                 max_tries=-1,
                 delay=settings.retry_wait_ms / 1000,
@@ -190,8 +188,10 @@ class ZooKeeperConnection:
             As they are.
         ZooKeeperUnavailable
             There is no answer; the request may have been done, or may be done later.
+        ForeignNode
+            The node, or the one above it, is somebody else's.
         HaError
-            Anything else, such as missing rights.
+            Anything else.
         """
         deadline = time.monotonic() + self._settings.session_timeout_ms / 1000
         while True:
@@ -205,10 +205,7 @@ class ZooKeeperConnection:
                 if self._closed or not patient or time.monotonic() >= deadline:
                     raise self._unavailable(what, type(error).__name__) from error
             except KazooException as error:
-                raise HaError(
-                    f"ZooKeeper refused to {what}: {type(error).__name__}; if the cluster was started with "
-                    "another secret, stop it first or use another high-availability.cluster-id"
-                ) from error
+                raise refused(what, error) from error
 
     def _answer(self, what: str, result: Any, deadline: float, patient: bool) -> Any:
         while not result.wait(min(_LOOK_S, max(deadline - time.monotonic(), 0))):
@@ -292,3 +289,14 @@ class ZooKeeperConnection:
 
     def _note_granted_timeout(self, timeout_ms: int) -> None:
         self._granted_ms = timeout_ms
+
+
+def refused(what: str, error: Exception) -> HaError:
+    """What to tell of an answer that is none of those a caller expects."""
+    if isinstance(error, NoAuthError):
+        return ForeignNode(
+            f"ZooKeeper refused to {what}, as that is somebody else's; if the cluster was started with "
+            "another secret, stop it first or use another high-availability.cluster-id or "
+            "high-availability.zookeeper.path.root"
+        )
+    return HaError(f"ZooKeeper refused to {what}: {type(error).__name__}")

@@ -64,6 +64,7 @@ class ZooKeeperLease:
             It was not to be had in time, or this driver was revoked.
         """
         deadline_ms = _now_ms() + timeout_ms
+        self._zookeeper.ensure("jobs", self._job_id)
         while True:
             if self._is_revoked(info.driver_id):
                 raise LeaseLost(f"driver {info.driver_id} was replaced; it must end")

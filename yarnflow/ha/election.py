@@ -22,6 +22,7 @@ from typing import Final
 from kazoo.client import TransactionRequest
 from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 
+from yarnflow.core.checkpoint.signature import signed
 from yarnflow.core.ha.leadership import (
     MACHINE,
     ConnectionRestored,
@@ -92,6 +93,7 @@ class ZooKeeperElection:
         self._contender, self._me = contender, me
         contender.standing_by()
         self._zookeeper.ensure(_LATCH)
+        self._warn_of_open_parent()
         self._zookeeper.on_connection(self._connection_changed)
         self._zookeeper.keep_fresh(self._refresh)
 
@@ -104,7 +106,7 @@ class ZooKeeperElection:
             This process does not lead.
         """
         path, latch = self._zookeeper.path(_INFO), self._zookeeper.path(_LATCH, self._node)
-        content = to_json(leader).encode()
+        content = signed(to_json(leader).encode(), self._zookeeper.key_of(path))
         while True:
             leads = self._model.state in (Leadership.GRANTED, Leadership.SUSPENDED)
             if not leads or leader.fence != Fence(self._leader_id, self._model.epoch):
@@ -162,6 +164,19 @@ class ZooKeeperElection:
                 self._zookeeper.delete(self._zookeeper.path(_LATCH, self._node))
         except HaError as error:
             logger.info("The candidacy ends with the session: %s", error)
+
+    def _warn_of_open_parent(self) -> None:
+        excess = self._zookeeper.excess_rights()
+        if excess:
+            parent = self._zookeeper.settings.root.rpartition("/")[0]
+            logger.warning(
+                "Everybody may do more at %s in ZooKeeper than make a cluster (%s). This cluster's nodes are "
+                "safe, but others may take its name when it has ended: have ZooKeeper's administrator run "
+                "`setAcl %s world:anyone:cr`.",
+                parent,
+                excess,
+                parent,
+            )
 
     # --- in the thread of listeners ---
 

@@ -1,6 +1,6 @@
-"""Who wrote a savepoint: a manifest signed with the cluster's key, which others do not have.
+"""Who wrote a JSON object, such as the manifest of a savepoint: signed with a key that others do not have.
 
-The manifest has a digest of every file, so its signature vouches for all of them.  Flink has no counterpart.
+A manifest has a digest of every file, so its signature vouches for all of them.  Flink has no counterpart.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def signed(manifest: bytes, key: bytes) -> bytes:
     manifest : bytes
         A JSON object.
     key : bytes
-        Of :func:`savepoint_key`; empty = it stays unsigned.
+        Of :func:`savepoint_key`, or made of the cluster's secret in another way; empty = it stays unsigned.
     """
     described = json.loads(manifest)
     described[_FIELD] = _signature(described, key) if key else ""
