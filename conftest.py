@@ -22,6 +22,7 @@ _SHARED: Final = {
     "hadoop": (
         "integration/yarn/",
         "integration/ha/",
+        "integration/attack/test_zookeeper.py",
         "integration/upgrade/test_upgrade.py",
         "integration/airflow/test_bad_input.py",
         "integration/airflow/test_examples.py",

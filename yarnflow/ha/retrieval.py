@@ -35,7 +35,7 @@ class ZooKeeperRetrieval:
         #: as listeners know it; read and written in their thread only
         self._leader: LeaderInfo | None = None
         self._listeners: list[Callable[[LeaderInfo | None], None]] = []
-        #: why nobody was taken for the leader, as last told
+        #: why nobody is taken for the leader
         self._refused = ""
         zookeeper.keep_fresh(self._refresh)
 
@@ -59,6 +59,8 @@ class ZooKeeperRetrieval:
 
         def begin() -> None:
             self._listeners.append(listener)
+            if self._refused:
+                _warn(self._refused)
             listener(self._leader)
 
         self._zookeeper.post(begin)
@@ -70,17 +72,23 @@ class ZooKeeperRetrieval:
     def _refresh(self) -> None:
         watch = self._zookeeper.refresher(self._refresh)
         try:
-            leader = self._parse(self._zookeeper.get(self._zookeeper.path(_NODE), watch))
+            found = self._zookeeper.get(self._zookeeper.path(_NODE), watch)
         except ForeignNode as error:
             self._refuse(error)
-            raise  # it is looked at again until somebody has removed it
+            raise  # it may have no watch, so it is looked at again
+        try:
+            leader = self._parse(found)
+        except ForeignNode as error:
+            self._refuse(error)
+            return
         self._refused = ""
         self._tell(leader)
 
     def _refuse(self, error: ForeignNode) -> None:
-        if self._refused != str(error):
-            logger.warning("No leader is known: %s", error)
-            self._refused = str(error)
+        # whoever does not listen asks, and is told then
+        if self._listeners and self._refused != str(error):
+            _warn(str(error))
+        self._refused = str(error)
         self._tell(None)
 
     def _tell(self, leader: LeaderInfo | None) -> None:
@@ -108,3 +116,7 @@ class ZooKeeperRetrieval:
                 "there is none, see who may change the node"
             )
         return leader
+
+
+def _warn(reason: str) -> None:
+    logger.warning("No leader is known: %s", reason)
