@@ -44,7 +44,7 @@ class Victim:
             f"-Dhigh-availability.zookeeper.quorum={self.quorum}",
             f"-Dhigh-availability.zookeeper.path.root={parent}",
             f"-Dhigh-availability.cluster-id={cluster_id}",
-            f"-Dhigh-availability.storageDir=file://{self.commands.directory}/ha",
+            f"-Dhigh-availability.storageDir=file://{self.commands.directory}/ha{parent}",
             f"-Dsecurity.cluster-secret-file={self.secret_file}",
             f"-Dio.tmp.dirs={self.commands.directory}",
         ]

@@ -37,7 +37,7 @@ class Cluster:
         for zookeeper in self.opened:
             zookeeper.close()
         last = open_zookeeper(self.settings, SECRET, None)
-        last.delete_tree(last.path())
+        last.delete_cluster()
         last.close()
 
 

@@ -170,9 +170,8 @@ def test_end_of_the_cluster_reaches_all_masters(cluster: Cluster) -> None:
     ZooKeeperClusterEnd(cluster.session()).on_ended(late.append)
     assert told == late == [result]
     end.remove_cluster()
-    parent, _, name = standby.path().rpartition("/")
     # the standby asks another server, which may still have it
-    wait_until(lambda: name not in standby.children(parent), "the standby to see it removed")
+    wait_until(lambda: standby.get(standby.path()) is None, "the standby to see it removed")
     end.remove_cluster()
 
 
@@ -189,7 +188,10 @@ def test_others_cannot_touch_what_a_cluster_keeps(cluster: Cluster) -> None:
         neighbour = ZooKeeperSettings(cluster.settings.quorum, f"{cluster.settings.root}-neighbour", 6_000)
         friend = open_zookeeper(neighbour, b"another", None)
         friend.ensure("jobs")
-        friend.delete_tree(friend.path())
+        friend.delete_cluster()
+        # below a parent that another cluster has made, its own node stays
+        assert friend.get(friend.path()) is not None
+        assert friend.children(friend.path()) == []
         friend.close()
     finally:
         stranger.close()
