@@ -6,13 +6,13 @@ import json
 import secrets
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
-from kazoo.exceptions import NoAuthError
+from kazoo.exceptions import NoAuthError, NoNodeError
 from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
 
 from integration.conftest import Commands, Started, commands_in, wait_until
@@ -101,13 +101,7 @@ def test_cluster_does_not_move_into_nodes_that_others_made_before(
     attacker: KazooClient, victim: Victim
 ) -> None:
     attacker.ensure_path(victim.path("leader/latch"), acl=OPEN_ACL_UNSAFE)
-    master = victim.start_master()
-    wait_until(
-        lambda: master.process.poll() is not None or attacker.exists(victim.path(_LEADER)),
-        "the JobManager to end, or to lead",
-    )
-    assert not attacker.exists(victim.path(_LEADER)), "it leads where everybody can take its place"
-    assert master.wait() == ForeignNode.exit_code
+    master = _attacked_master(attacker, victim)
     assert f"{victim.root} in ZooKeeper is not this cluster's" in master.stderr
     assert len(master.stderr.strip().splitlines()) == 1
 
@@ -121,12 +115,7 @@ def test_cluster_node_that_was_deleted_and_made_anew_is_refused(
         member.create(victim.root)
     attacker.delete(victim.root)
     attacker.ensure_path(victim.path("leader/latch"), acl=OPEN_ACL_UNSAFE)
-    master = victim.start_master()
-    wait_until(
-        lambda: master.process.poll() is not None or attacker.exists(victim.path(_LEADER)),
-        "the JobManager to end, or to lead",
-    )
-    assert master.process.poll() == ForeignNode.exit_code, master.stderr
+    _attacked_master(attacker, victim)
 
 
 @pytest.mark.parametrize(
@@ -207,6 +196,23 @@ def test_leader_whom_the_administrator_names_is_not_called(victim: Victim) -> No
             told = f"error: {victim.path(_LEADER)} in ZooKeeper names 127.0.0.1:{port} as the leader"
             assert command.stderr.startswith(told)
             assert len(command.stderr.splitlines()) == 1
+
+
+def _attacked_master(attacker: KazooClient, victim: Victim) -> Started:
+    """A JobManager that has ended rather than leave its place to others."""
+    master = victim.start_master()
+    replaced: list[str] = []
+
+    def look() -> bool:
+        with suppress(NoNodeError):
+            attacker.delete(victim.path(_LEADER))
+            replaced.append(attacker.create(victim.path(_LEADER), b"{}", acl=OPEN_ACL_UNSAFE))
+        return bool(replaced) or master.process.poll() is not None
+
+    wait_until(look, "the JobManager to end, or its place to be taken")
+    assert not replaced, "the attacker has put another leader in its place"
+    assert master.process.returncode == ForeignNode.exit_code, master.stderr
+    return master
 
 
 def _calls(listener: socket.socket) -> Iterator[bool]:

@@ -15,11 +15,13 @@ from kazoo.security import ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE, make_digest_ac
 from tests.ha.conftest import OpenSession, kazoo_of
 from tests.ha.fake_kazoo import Ensemble
 from yarnflow.core.checkpoint.signature import signed
+from yarnflow.core.ha.ports import MasterInfo
 from yarnflow.core.json_codec import to_json
 from yarnflow.core.messages import Fence, LeaderInfo
 from yarnflow.errors import ForeignNode
 from yarnflow.ha.client import ZooKeeper
 from yarnflow.ha.cluster_end import ZooKeeperClusterEnd
+from yarnflow.ha.election import ZooKeeperElection
 from yarnflow.ha.retrieval import ZooKeeperRetrieval
 from yarnflow.ha.rights import NodeRights, described
 
@@ -157,6 +159,23 @@ def test_cluster_of_somebody_else_is_not_deleted(session: OpenSession) -> None:
     with pytest.raises(ForeignNode, match=f"^{ROOT} in"):
         ZooKeeperClusterEnd(session(ensemble)).remove_cluster()
     assert f"{ROOT}/leader" in ensemble.nodes
+
+
+def test_candidate_that_is_not_signed_has_no_address(
+    session: OpenSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    ensemble = Ensemble()
+    zookeeper = session(ensemble)
+    latch = zookeeper.ensure("leader", "latch")
+    content = to_json(MasterInfo("id", "attacker:1", "host", 1)).encode()
+    election = ZooKeeperElection(zookeeper)
+    own = kazoo_of(zookeeper).default_acl
+    ensemble.create(f"{latch}/_c_x-latch-", content, 7, sequence=True, acl=own)
+    ensemble.create(
+        f"{latch}/_c_y-latch-", signed(content, zookeeper.key_of(latch)), 8, sequence=True, acl=own
+    )
+    assert [master.address for master in election.masters()] == ["", "attacker:1"]
+    assert "not signed with this cluster's secret, so nobody calls attacker:1" in caplog.text
 
 
 def test_leader_is_known_by_its_signature(session: OpenSession) -> None:

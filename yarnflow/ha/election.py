@@ -22,7 +22,7 @@ from typing import Final
 from kazoo.client import TransactionRequest
 from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 
-from yarnflow.core.checkpoint.signature import signed
+from yarnflow.core.checkpoint.signature import is_signed, signed
 from yarnflow.core.ha.leadership import (
     MACHINE,
     ConnectionRestored,
@@ -203,7 +203,7 @@ class ZooKeeperElection:
                 if self._zookeeper.owns(self._zookeeper.path(_LATCH, name)):
                     self._node = name
                     return
-        content = to_json(self._me).encode()
+        content = signed(to_json(self._me).encode(), self._key_of_candidates())
         try:
             made = self._zookeeper.create(path, content, ephemeral=True, sequence=True)
         except NoNodeError:  # somebody has removed the cluster
@@ -302,11 +302,24 @@ class ZooKeeperElection:
         found = self._zookeeper.get(self._zookeeper.path(_LATCH, name))
         if found is None:
             return None
+        unknown = MasterInfo(master_id=name, address="", host="", pid=0, sequence=_sequence(name))
         try:
-            return replace(from_json(MasterInfo, found[0].decode()), sequence=_sequence(name))
+            master = from_json(MasterInfo, found[0].decode())
         except (RpcProtocolError, UnicodeDecodeError) as error:
             logger.warning("The candidate %s cannot be understood: %s", name, error)
-            return MasterInfo(master_id=name, address="", host="", pid=0, sequence=_sequence(name))
+            return unknown
+        # the leader calls candidates, and hands them drivers to run
+        if not is_signed(found[0], self._key_of_candidates()):
+            logger.warning(
+                "The candidate %s is not signed with this cluster's secret, so nobody calls %s: restart it if "
+                "it is of an earlier version.", name, master.address,
+            )  # fmt: skip
+            return unknown
+        return replace(master, sequence=_sequence(name))
+
+    def _key_of_candidates(self) -> bytes:
+        # what a node will be called is not known before it is there
+        return self._zookeeper.key_of(self._zookeeper.path(_LATCH))
 
     # --- the machine ---
 

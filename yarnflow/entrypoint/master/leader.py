@@ -107,7 +107,8 @@ class MasterParts:
 
     def standbys(self) -> Sequence[str]:
         """Addresses of the other masters, the one that leads next first."""
-        return tuple(master.address for master in self.other_masters())
+        # of one whose word is not believed, the address is not known
+        return tuple(master.address for master in self.other_masters() if master.address)
 
     @property
     def keeps_masters(self) -> bool:
