@@ -325,6 +325,7 @@ LARGE_FOLDERS: dict[str, tuple[int, str]] = {
     "cli": (38, "one module per verb"),
     "core": (15, "what all packages share; each module is one small thing"),
     "graph": (15, "one model; each module is one part of it"),
+    "ha": (15, "all parts of one process's ZooKeeper session"),
 }
 #: packages whose ``__init__`` holds more than words
 INIT_WITH_CODE = {

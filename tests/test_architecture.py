@@ -290,7 +290,7 @@ def test_a_folder_can_be_surveyed() -> None:
 
 
 def test_a_large_folder_is_found() -> None:
-    assert too_large({"fs": FOLDER_LIMIT, "ha": FOLDER_LIMIT + 1}) == [f"ha has {FOLDER_LIMIT + 1} modules"]
+    assert too_large({"fs": FOLDER_LIMIT, "rpc": FOLDER_LIMIT + 1}) == [f"rpc has {FOLDER_LIMIT + 1} modules"]
 
 
 def no_room_description(source: str) -> str:

@@ -514,7 +514,7 @@ class LeaseLost(HaError):
 
 
 class ForeignNode(HaError):
-    """A node in ZooKeeper that has a name of the cluster's is somebody else's, or can be changed by others."""
+    """A node of the cluster in ZooKeeper is somebody else's.  Operator action: see the message."""
 
     code = "FOREIGN_NODE"
     exit_code = 103

@@ -40,8 +40,8 @@ class ZooKeeper:
     """A session of one process; made by :func:`open_zookeeper`.
 
     Every method that asks ZooKeeper raises :class:`ZooKeeperUnavailable` when there is no answer for as
-    long as a session lasts, :class:`ForeignNode` when a node is somebody else's (:mod:`yarnflow.ha.rights`),
-    and :class:`HaError` when ZooKeeper refuses for another reason.
+    long as a session lasts, :class:`ForeignNode` when a node is somebody else's
+    (:mod:`yarnflow.ha.own_nodes`), and :class:`HaError` when ZooKeeper refuses for another reason.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ from kazoo.retry import KazooRetry
 
 from yarnflow.errors import ForeignNode, HaError, ZooKeeperUnavailable
 from yarnflow.ha.granted_timeout import GrantedTimeoutHandler
-from yarnflow.ha.rights import NodeRights
+from yarnflow.ha.own_nodes import NodeRights
 from yarnflow.ha.sessions import kazoo_logger, remove_session, write_session
 from yarnflow.ha.settings import ZooKeeperSettings
 

@@ -311,8 +311,8 @@ class ZooKeeperElection:
         # the leader calls candidates, and hands them drivers to run
         if not is_signed(found[0], self._key_of_candidates()):
             logger.warning(
-                "The candidate %s is not signed with this cluster's secret, so nobody calls %s: restart it if "
-                "it is of an earlier version.", name, master.address,
+                "The candidate %s is not signed with this cluster's secret, so %s is not called: restart it "
+                "if it is of an earlier version.", name, master.address,
             )  # fmt: skip
             return unknown
         return replace(master, sequence=_sequence(name))

@@ -22,8 +22,8 @@ from yarnflow.errors import ForeignNode
 from yarnflow.ha.client import ZooKeeper
 from yarnflow.ha.cluster_end import ZooKeeperClusterEnd
 from yarnflow.ha.election import ZooKeeperElection
+from yarnflow.ha.own_nodes import NodeRights, described
 from yarnflow.ha.retrieval import ZooKeeperRetrieval
-from yarnflow.ha.rights import NodeRights, described
 
 ROOT = "/yarnflow/cluster"
 LEVELS = (ROOT, f"{ROOT}/leader", f"{ROOT}/leader/latch")
@@ -175,7 +175,7 @@ def test_candidate_that_is_not_signed_has_no_address(
         f"{latch}/_c_y-latch-", signed(content, zookeeper.key_of(latch)), 8, sequence=True, acl=own
     )
     assert [master.address for master in election.masters()] == ["", "attacker:1"]
-    assert "not signed with this cluster's secret, so nobody calls attacker:1" in caplog.text
+    assert "not signed with this cluster's secret, so attacker:1 is not called" in caplog.text
 
 
 def test_leader_is_known_by_its_signature(session: OpenSession) -> None:
