@@ -32,8 +32,8 @@ so a message says what is wrong, where, and what to do next.
      ├ YarnError                       YarnUnavailable, ApplicationNotFound, ApplicationFailed,
      │                                 QueueUnavailable, RequestTooLarge, EnvironmentUnusable
      ├ RpcError                        RpcTimeout (TimeoutError), RpcUnavailable (ConnectionError),
-     │                                 CallSuspended, RpcProtocolError, SubmissionMissing,
-     │                                 AuthenticationFailed, RemoteError
+     │                                 WrongProcess, CallSuspended, RpcProtocolError,
+     │                                 SubmissionMissing, AuthenticationFailed, RemoteError
      └ InternalError                   InvalidTransition, InvariantViolated
 """
 
@@ -710,6 +710,13 @@ class RpcUnavailable(RpcError, ConnectionError):
     code = "RPC_UNAVAILABLE"
     exit_code = 72
     retryable = True
+
+
+class WrongProcess(RpcUnavailable):
+    """The process at the address is not the one that was dialled.  Operator action: as the message says."""
+
+    code = "WRONG_PROCESS"
+    exit_code = 103
 
 
 class CallSuspended(RpcUnavailable):

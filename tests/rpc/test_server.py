@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.patience import PATIENCE
-from tests.rpc.conftest import FENCE, SECRET, Cluster, read, read_all
+from tests.rpc.conftest import FENCE, JOB_MANAGER, SECRET, Cluster, read, read_all
 from tests.rpc.samples import sample
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import (
@@ -35,9 +35,9 @@ from yarnflow.errors import (
 )
 from yarnflow.rpc import auth, framing
 from yarnflow.rpc import server as server_module
-from yarnflow.rpc.auth import ClientHandshake
 from yarnflow.rpc.client import RpcClient, map_thrift_errors, split_address
 from yarnflow.rpc.listen import bind
+from yarnflow.rpc.member import Member, Role, numeric
 from yarnflow.rpc.methods import ENDPOINTS, Service, methods_of
 from yarnflow.rpc.server import RpcServer
 
@@ -56,7 +56,7 @@ CONTEXT = (
 def authenticated(cluster: Cluster, identity: str = "") -> socket.socket:
     """A raw connection behind its handshake."""
     connection = cluster.raw()
-    handshake = ClientHandshake(SECRET, "server", identity)
+    handshake = cluster.handshake(connection, identity)
     connection.sendall(handshake.hello())
     connection.sendall(handshake.prove(read(connection, auth.CHALLENGE_BYTES)))
     answer = read(connection, 1 + auth.PROOF_BYTES)
@@ -148,7 +148,7 @@ def test_silent_peer_is_cut_off(make_cluster: MakeCluster) -> None:
 def test_peer_that_stops_in_the_handshake_is_cut_off(make_cluster: MakeCluster) -> None:
     cluster = make_cluster(handshake_timeout_ms=20)
     connection = cluster.raw()
-    connection.sendall(ClientHandshake(SECRET, "server").hello()[:20])
+    connection.sendall(cluster.handshake(connection).hello()[:20])
     assert b"RPC_TIMEOUT" in read_all(connection)
 
 
@@ -174,7 +174,7 @@ def test_client_of_another_kind_of_server_says_so() -> None:
         thread = threading.Thread(target=ssh)
         thread.start()
         with pytest.raises(RpcProtocolError, match=f"127.0.0.1:{port} is not a yarnflow RPC server.*SSH-2.0"):
-            RpcClient(f"127.0.0.1:{port}", SECRET).call(PING, ())
+            RpcClient(f"127.0.0.1:{port}", Role.DRIVER, JOB_MANAGER).call(PING, ())
         thread.join()
 
 
@@ -255,7 +255,7 @@ def test_peer_that_sends_ahead_and_does_not_read_is_waited_for(
 
 
 def test_unknown_method_is_named(cluster: Cluster) -> None:
-    server = RpcServer("127.0.0.1", "0", {}, SECRET, lambda: FENCE)
+    server = RpcServer("127.0.0.1", "0", {}, Member(Role.DRIVER, SECRET, "c"), lambda: FENCE)
     server.start()
     try:
         gateway = cluster.factory().driver(f"127.0.0.1:{server.port}")
@@ -471,7 +471,7 @@ def test_client_finds_a_restarted_server_by_itself() -> None:
     """Even a call that must not be sent twice: the dead connection is seen before it is used."""
     first = Cluster()
     port = first.server.port
-    client = RpcClient(first.address, SECRET, fence=lambda: FENCE)
+    client = RpcClient(first.address, Role.DRIVER, JOB_MANAGER, fence=lambda: FENCE)
     shut_down = methods_of("Dispatcher")["shut_down_cluster"]
     try:
         client.call(shut_down, ())
@@ -482,7 +482,11 @@ def test_client_finds_a_restarted_server_by_itself() -> None:
         recorder = first.recorders["Dispatcher"]
         recorder.answers["shut_down_cluster"] = lambda: seen.append(1)
         second = RpcServer(
-            "127.0.0.1", str(port), {"d": Service(ENDPOINTS["Dispatcher"], recorder)}, SECRET, lambda: FENCE
+            "127.0.0.1",
+            str(port),
+            {"d": Service(ENDPOINTS["Dispatcher"], recorder)},
+            Member(Role.DRIVER, SECRET, "c"),
+            lambda: FENCE,
         )
         second.start()
         try:
@@ -504,14 +508,15 @@ def test_only_idempotent_calls_are_sent_again(method: str, sent: int) -> None:
             for _ in range(sent):
                 peer, _ = listener.accept()
                 with peer:
-                    handshake = auth.ServerHandshake(SECRET, "peer")
+                    handshake = auth.ServerHandshake(JOB_MANAGER, numeric(peer.getsockname()), "peer")
                     while not handshake.done:
                         peer.sendall(handshake.feed(peer.recv(4096)))
                     received.append(peer.recv(4096))
 
         thread = threading.Thread(target=serve)
         thread.start()
-        client = RpcClient("127.0.0.1:%d" % listener.getsockname()[1], SECRET)
+        address = "127.0.0.1:%d" % listener.getsockname()[1]
+        client = RpcClient(address, Role.JOB_MANAGER, JOB_MANAGER)
         with pytest.raises(RpcUnavailable, match="check that the process there is up|cannot reach"):
             client.call(methods_of("Dispatcher")[method], ())
         thread.join(PATIENCE.thread_s)
@@ -551,7 +556,7 @@ def test_bad_port_ranges_are_named(text: str) -> None:
 def test_ports_in_use_are_passed_over_and_named_when_none_is_left() -> None:
     with bind("127.0.0.1", "0") as taken:
         port = taken.getsockname()[1]
-        server = RpcServer("127.0.0.1", str(port), {}, SECRET, lambda: FENCE)
+        server = RpcServer("127.0.0.1", str(port), {}, JOB_MANAGER, lambda: FENCE)
         with pytest.raises(PortUnavailable, match=f"no port of {port} is free on 127.0.0.1"):
             server.start()
         if port < 65000:
