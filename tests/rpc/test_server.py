@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import select
 import socket
 import threading
 from collections.abc import Callable
@@ -32,12 +33,14 @@ from yarnflow.errors import (
     RpcTimeout,
     RpcUnavailable,
     StaleEpoch,
+    WrongProcess,
 )
 from yarnflow.rpc import auth, framing
 from yarnflow.rpc import server as server_module
+from yarnflow.rpc.auth import ClientHandshake
 from yarnflow.rpc.client import RpcClient, map_thrift_errors, split_address
 from yarnflow.rpc.listen import bind
-from yarnflow.rpc.member import Member, Role, numeric
+from yarnflow.rpc.member import Destination, Member, Role, numeric
 from yarnflow.rpc.methods import ENDPOINTS, Service, methods_of
 from yarnflow.rpc.server import RpcServer
 
@@ -585,3 +588,53 @@ def test_unknown_host_is_named() -> None:
     with pytest.raises(RpcUnavailable, match="cannot reach h:1 for S:m: Name or service not known"):
         with map_thrift_errors("h:1", "S:m", 10):
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+
+# --- whom a client means -----------------------------------------------------
+
+
+def test_a_relay_serves_neither_side(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+    """It passes every byte on, and is dialled in the place of the server."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def pass_on() -> None:
+            dialled, _ = listening.accept()
+            with dialled, cluster.raw() as server:
+                while select.select([dialled, server], [], []):
+                    for source, target in ((dialled, server), (server, dialled)):
+                        if select.select([source], [], [], 0)[0]:
+                            if not (data := source.recv(4096)):
+                                return
+                            target.sendall(data)
+
+        thread = threading.Thread(target=pass_on)
+        thread.start()
+        port = listening.getsockname()[1]
+        client = RpcClient(f"127.0.0.1:{port}", Role.DRIVER, JOB_MANAGER, fence=lambda: FENCE)
+        with pytest.raises(WrongProcess, match="passes connections on") as caught:
+            client.call(PING, ())
+        client.close()
+        thread.join(PATIENCE.thread_s)
+    assert cluster.address in caught.value.message and f"127.0.0.1:{port}" in caught.value.message
+    assert caught.value.message.partition("refused the connection: ")[2] in caplog.text
+    assert cluster.recorders["Driver"].calls == []
+
+
+def test_a_port_that_another_role_has_now_is_not_called(cluster: Cluster) -> None:
+    gateway = cluster.factory().driver(cluster.address)
+    gateway.ping()
+    cluster.become(Role.TASK_MANAGER)
+    with pytest.raises(WrongProcess, match="wants the driver of cluster 'c' at .* here is the TaskManager"):
+        cluster.factory().driver(cluster.address).ping()
+
+
+def test_a_translated_address_is_taken_when_it_is_named(make_cluster: MakeCluster) -> None:
+    """As a port forward has it."""
+    named = make_cluster(translated_addresses=["Published:7000"])
+    with named.raw() as connection:
+        handshake = ClientHandshake(
+            JOB_MANAGER, Destination(Role.DRIVER, "published:7000", "192.0.2.1:7000"), "jm"
+        )
+        connection.sendall(handshake.hello())
+        connection.sendall(handshake.prove(read(connection, auth.CHALLENGE_BYTES)))
+        handshake.verify(read(connection, 1 + auth.PROOF_BYTES)[1:])
