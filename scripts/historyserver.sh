@@ -29,7 +29,7 @@ start() {
     fi
     mkdir -p -m 700 "$pids"
     : >"$out"
-    setsid nohup "$python" -m yarnflow.cli historyserver "$@" >"$out" 2>&1 </dev/null &
+    setsid nohup "$python" -P -m yarnflow.cli historyserver "$@" >"$out" 2>&1 </dev/null &
     echo $! >"$file"
     for _ in $(seq $((wait_s * 10))); do
         if grep "History server serves at" "$out"; then
@@ -59,7 +59,7 @@ verb=${1:-}
 [ $# -gt 0 ] && shift
 case $verb in
 start) start "$@" ;;
-start-foreground) exec "$python" -m yarnflow.cli historyserver "$@" ;;
+start-foreground) exec "$python" -P -m yarnflow.cli historyserver "$@" ;;
 stop) stop ;;
 *)
     echo "usage: $0 start|start-foreground|stop [-Dkey=value ...]" >&2

@@ -34,7 +34,7 @@ start() {
     fi
     # not what an earlier process has said
     : >"$out"
-    setsid nohup "$python" -m yarnflow.cli "$verb" "$@" >"$out" 2>&1 </dev/null &
+    setsid nohup "$python" -P -m yarnflow.cli "$verb" "$@" >"$out" 2>&1 </dev/null &
     pid=$!
     echo "$pid" >"$pids/$name.pid"
     for _ in $(seq $((wait_s * 10))); do

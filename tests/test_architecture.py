@@ -96,6 +96,8 @@ def names_of(source: str) -> Iterator[Named]:
             case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[argument, *_]):
                 if name in _LOADERS and not _ours(argument):
                     yield Named(_text(argument), node.lineno)
+                elif name == "module_command" and not _ours(argument):
+                    yield Named(_text(argument), node.lineno)
                 elif name == "_module" and _text(argument):
                     yield Named(f"yarnflow.entrypoint.{_text(argument)}", node.lineno)
             case ast.Tuple(elts=parts) | ast.List(elts=parts):

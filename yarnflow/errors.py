@@ -33,8 +33,8 @@ so a message says what is wrong, where, and what to do next.
      ├ YarnError                       YarnUnavailable, ApplicationNotFound, ApplicationFailed,
      │                                 QueueUnavailable, RequestTooLarge, EnvironmentUnusable
      ├ RpcError                        RpcTimeout (TimeoutError), RpcUnavailable (ConnectionError),
-     │                                 CallSuspended, RpcProtocolError, SubmissionMissing,
-     │                                 AuthenticationFailed, RemoteError
+     │                                 WrongProcess, CallSuspended, RpcProtocolError,
+     │                                 SubmissionMissing, AuthenticationFailed, RemoteError
      └ InternalError                   InvalidTransition, InvariantViolated
 """
 
@@ -718,6 +718,13 @@ class RpcUnavailable(RpcError, ConnectionError):
     code = "RPC_UNAVAILABLE"
     exit_code = 72
     retryable = True
+
+
+class WrongProcess(RpcUnavailable):
+    """The process at the address is not the one that was dialled.  Operator action: as the message says."""
+
+    code = "WRONG_PROCESS"
+    exit_code = 104
 
 
 class CallSuspended(RpcUnavailable):

@@ -36,6 +36,7 @@ from yarnflow.rpc import auth, framing
 from yarnflow.rpc._gen.types import ttypes
 from yarnflow.rpc.codec import to_thrift
 from yarnflow.rpc.gateways import ThriftGatewayFactory
+from yarnflow.rpc.member import Destination, Member, Role
 from yarnflow.rpc.methods import methods_of
 from yarnflow.testing.driver_launcher import FakeDriverLauncher
 from yarnflow.testing.resource_provider import FakeResourceProvider
@@ -61,7 +62,7 @@ def serve(pipe: Connection, directory: str) -> None:
     while not address_file.exists():
         thread.join(0.01)
     leader = manager.leader_info()
-    dispatcher = ThriftGatewayFactory(SECRET, "bench").dispatcher(leader.address)
+    dispatcher = ThriftGatewayFactory(Member(Role.CLIENT, SECRET), "bench").dispatcher(leader.address)
     pipe.send((int(leader.address.rsplit(":", 1)[1]), leader.fence))
     while pipe.recv() == "count":
         usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -97,11 +98,13 @@ def heartbeat_frame(fence: Fence, index: int, slots: int) -> bytes:
 
 
 def connect(port: int, identity: str) -> socket.socket:
-    """Authenticated connection."""
+    """Connection to a JobManager that takes it for one of a client."""
     connection = socket.create_connection(("127.0.0.1", port), timeout=30)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.settimeout(None)  # MSG_WAITALL waits only on a socket without a timeout
-    handshake = auth.ClientHandshake(SECRET, f"127.0.0.1:{port}", identity)
+    address = f"127.0.0.1:{port}"
+    destination = Destination(Role.JOB_MANAGER, address, address)
+    handshake = auth.ClientHandshake(Member(Role.CLIENT, SECRET), destination, identity)
     connection.sendall(handshake.hello())
     connection.sendall(handshake.prove(connection.recv(auth.CHALLENGE_BYTES, socket.MSG_WAITALL)))
     handshake.verify(connection.recv(1 + auth.PROOF_BYTES, socket.MSG_WAITALL)[1:])

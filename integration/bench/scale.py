@@ -52,6 +52,7 @@ from yarnflow.graph.codec import job_graph_to_json
 from yarnflow.graph.job_graph import JobGraph, JobVertex
 from yarnflow.process.clock import SystemClock
 from yarnflow.rpc.gateways import ThriftGatewayFactory
+from yarnflow.rpc.member import Member, Role
 from yarnflow.runtime.dispatcher.job_board import JobBoard
 from yarnflow.testing.driver_launcher import FakeDriverLauncher
 from yarnflow.testing.resource_provider import FakeResourceProvider
@@ -140,7 +141,7 @@ class Bench:
         self._server.start()
         _, (self._master, self._fence) = self._pipe.recv()
         self._port = int(self._master.rpartition(":")[2])
-        self._gateways = ThriftGatewayFactory(SECRET, "bench", timeout_ms=60_000)
+        self._gateways = ThriftGatewayFactory(Member(Role.CLIENT, SECRET), "bench", timeout_ms=60_000)
         self._dispatcher = self._gateways.dispatcher(self._master)
         self._peers = Peers(self._master, self._fence)
         self._told: queue.Queue[Any] = queue.Queue()

@@ -9,11 +9,12 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
 from integration.bench.heartbeats import SECRET, connect, task_manager_id
+from yarnflow.config.options.cluster import CLUSTER_ID
 from yarnflow.core.checkpoint.messages import CheckpointOrder
 from yarnflow.core.ids import AllocationId, DriverId, ExecutorId, JobId
 from yarnflow.core.messages import (
@@ -37,6 +38,7 @@ from yarnflow.rpc import framing
 from yarnflow.rpc._gen.types import ttypes
 from yarnflow.rpc.codec import to_thrift
 from yarnflow.rpc.gateways import ThriftGatewayFactory
+from yarnflow.rpc.member import Member, Role
 from yarnflow.rpc.methods import DRIVER, TASK_EXECUTOR, Service, methods_of
 from yarnflow.rpc.server import RpcServer
 
@@ -87,31 +89,31 @@ def poll(pipe: Connection, port: int, fence: Fence, jobs: Sequence[JobId]) -> No
 class Peers:
     """TaskManagers and drivers as the JobManager calls them; the first TaskManager has all slots of jobs.
 
-    One server is all of them, each under an address of its own: how much is under way to one address is
-    bounded.
+    One server is all TaskManagers and one all drivers, each under an address of its own: how much is under
+    way to one address is bounded.
     """
 
     def __init__(self, master: str, fence: Fence) -> None:
         self._master, self._fence = master, fence
-        self._gateways = ThriftGatewayFactory(SECRET, "", timeout_ms=60_000)
+        self._gateways = ThriftGatewayFactory(Member(Role.CLIENT, SECRET), "", timeout_ms=60_000)
         self._offers: queue.Queue[SlotRequest] = queue.Queue()
         self.slots: dict[int, SlotStatus] = {}
         self.executors: dict[JobId, ExecutorId] = {}
         self.attempts: dict[JobId, int] = {}
-        self.server = RpcServer(
-            "0.0.0.0",
-            "0",
-            {"TaskExecutor": Service(TASK_EXECUTOR, self), "Driver": Service(DRIVER, self)},
-            SECRET,
-            lambda: fence,
-        )
-        self.server.start()
+        task_managers = self._serve(Role.TASK_MANAGER, {"TaskExecutor": Service(TASK_EXECUTOR, self)})
+        self._drivers = self._serve(Role.DRIVER, {"Driver": Service(DRIVER, self)})
         self._hosts = (ipaddress.IPv4Address("127.0.0.2") + number for number in itertools.count())
-        self.address = self._next_address()
+        self.address = self._next_address(task_managers)
         threading.Thread(target=self._offer, daemon=True).start()
 
-    def _next_address(self) -> str:
-        return f"{next(self._hosts)}:{self.server.port}"
+    def _serve(self, role: Role, services: Mapping[str, Service]) -> RpcServer:
+        member = Member(role, SECRET, CLUSTER_ID.default)
+        server = RpcServer("0.0.0.0", "0", services, member, lambda: self._fence)
+        server.start()
+        return server
+
+    def _next_address(self, server: RpcServer) -> str:
+        return f"{next(self._hosts)}:{server.port}"
 
     def register(self, slots: int) -> None:
         """The first TaskManager comes."""
@@ -124,7 +126,7 @@ class Peers:
         """A driver is up."""
         self._gateways.job_master(self._master, self._fence).register_driver(
             DriverRegistration(
-                job_id, driver_id, self._next_address(), 1, "spark://x@y:1", f"app-{driver_id}"
+                job_id, driver_id, self._next_address(self._drivers), 1, "spark://x@y:1", f"app-{driver_id}"
             )
         )
 

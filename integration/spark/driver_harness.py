@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from tests.patience import PATIENCE
+from yarnflow.config.options.cluster import CLUSTER_ID
 from yarnflow.core.ids import DriverId, ExecutorId, JobId, VertexId
 from yarnflow.core.json_codec import to_json
 from yarnflow.core.messages import (
@@ -27,9 +28,11 @@ from yarnflow.graph.codec import job_graph_to_json
 from yarnflow.graph.job_graph import JobGraph, JobVertex
 from yarnflow.process.spawn import wrap_command
 from yarnflow.rpc.gateways import ThriftGatewayFactory
+from yarnflow.rpc.member import Member, Role
 from yarnflow.rpc.methods import JOB_MASTER, Service
 from yarnflow.rpc.server import RpcServer
-from yarnflow.spark.launch.class_data_sharing import Role, default_cache_dir, jvm_flags
+from yarnflow.spark.launch.class_data_sharing import Role as JvmRole
+from yarnflow.spark.launch.class_data_sharing import default_cache_dir, jvm_flags
 from yarnflow.spark.launch.driver_secret import spark_secret
 from yarnflow.spark.launch.executor_command import ExecutorSettings, executor_command
 from yarnflow.spark.launch.java import find_java
@@ -49,14 +52,15 @@ class DriverProcess:
         self.secret = secrets.token_hex(32)
         self.job_master = FakeJobMaster(limit_s=PATIENCE.condition_s)
         self._executors: list[subprocess.Popen[bytes]] = []
+        member = Member(Role.JOB_MANAGER, self.secret.encode(), CLUSTER_ID.default)
         self._server = RpcServer(
             "127.0.0.1",
             "0",
             {"JobMaster": Service(JOB_MASTER, self.job_master)},
-            self.secret.encode(),
+            member,
             lambda: FENCE,
         )
-        self._gateways = ThriftGatewayFactory(self.secret.encode(), identity="jm", fence=lambda: FENCE)
+        self._gateways = ThriftGatewayFactory(member, identity="jm", fence=lambda: FENCE)
 
     @property
     def spark_secret(self) -> str:
@@ -149,7 +153,7 @@ class DriverProcess:
                 java,
                 "127.0.0.1",
                 600,
-                class_data_sharing=tuple(jvm_flags(Role.EXECUTOR, java, default_cache_dir())),
+                class_data_sharing=tuple(jvm_flags(JvmRole.EXECUTOR, java, default_cache_dir())),
                 local_dirs=(str(self.directory),),
             ),
             self.spark_secret,

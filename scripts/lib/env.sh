@@ -145,5 +145,5 @@ from yarnflow.spark.launch.java import find_java
 sys.exit(not archives_exist(find_java(), default_cache_dir()))
 ' && return 0
   say "once only: keeping loaded Java classes in archives, so that jobs start faster (YARNFLOW_CDS=0 leaves it out)"
-  run_child "$venv/bin/python" -m yarnflow.cli prepare >&2 || say "no archives were made; jobs run without them"
+  run_child "$venv/bin/python" -P -m yarnflow.cli prepare >&2 || say "no archives were made; jobs run without them"
 }

@@ -11,13 +11,17 @@ import pytest
 
 from tests.patience import PATIENCE
 from yarnflow.core.messages import Fence
+from yarnflow.rpc.auth import ClientHandshake
 from yarnflow.rpc.client import RpcClient
 from yarnflow.rpc.gateways import ThriftGatewayFactory
+from yarnflow.rpc.member import Destination, Member, Role, numeric
 from yarnflow.rpc.methods import ENDPOINTS, Service, methods_of
 from yarnflow.rpc.server import RpcServer
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 FENCE = Fence("leader-1", 5)
+#: whom every server lets in
+JOB_MANAGER = Member(Role.JOB_MANAGER, SECRET, "c")
 #: a handshake may take as long as the machine stands still
 LONG_MS = 3_600_000
 
@@ -43,37 +47,55 @@ class Recorder:
 
 
 class Cluster:
-    """A server whose services are recorders, and what a test needs to call it."""
+    """A server whose services are recorders, and what a test needs to call it.
 
-    def __init__(self, **options: Any) -> None:
+    It has all services, whatever its role is.
+    """
+
+    def __init__(self, role: Role = Role.DRIVER, **options: Any) -> None:
+        self.role = role
         self.fence = FENCE
-        self.recorders = {
-            name: Recorder(name)
-            for name in ENDPOINTS
-        }
+        self.recorders = {name: Recorder(name) for name in ENDPOINTS}
         self.gone: list[str] = []
         self.someone_gone = threading.Event()
         self.on_gone: Callable[[str], None] = lambda identity: None
         services = {name: Service(ENDPOINTS[name], recorder) for name, recorder in self.recorders.items()}
         self.server = RpcServer(
-            "127.0.0.1", "0", services, SECRET, lambda: self.fence, self._disconnected, **options
+            "127.0.0.1",
+            "0",
+            services,
+            Member(role, SECRET, "c"),
+            lambda: self.fence,
+            self._disconnected,
+            **options,
         )
         self.server.start()
         self._closers: list[Callable[[], None]] = [self.server.stop]
+
+    def become(self, role: Role) -> None:
+        """Be another process for connections that come from now on."""
+        self.role = role
+        self.server.member = Member(role, SECRET, "c")
 
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self.server.port}"
 
     def factory(self, secret: bytes = SECRET, **options: Any) -> ThriftGatewayFactory:
-        factory = ThriftGatewayFactory(secret, fence=lambda: FENCE, **options)
+        member = Member(Role.JOB_MANAGER, secret, "c")
+        factory = ThriftGatewayFactory(member, fence=lambda: FENCE, **options)
         self._closers.append(factory.close)
         return factory
 
     def client(self, **options: Any) -> RpcClient:
-        client = RpcClient(self.address, SECRET, fence=lambda: FENCE, **options)
+        client = RpcClient(self.address, self.role, JOB_MANAGER, fence=lambda: FENCE, **options)
         self._closers.append(client.close)
         return client
+
+    def handshake(self, connection: socket.socket, identity: str = "") -> ClientHandshake:
+        """That of a JobManager over a connection to the server."""
+        reached = numeric(connection.getpeername())
+        return ClientHandshake(JOB_MANAGER, Destination(self.role, self.address, reached), identity)
 
     def raw(self) -> socket.socket:
         """A connection that has sent nothing yet."""

@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.patience import PATIENCE
-from tests.rpc.conftest import FENCE, LONG_MS, SECRET, Cluster, read, read_all
+from tests.rpc.conftest import FENCE, JOB_MANAGER, LONG_MS, Cluster, read, read_all
 from yarnflow.errors import RpcUnavailable
 from yarnflow.rpc import descriptors
 from yarnflow.rpc.admission import GRACE_S, MAX_WAITING_PER_PEER, Admission
-from yarnflow.rpc.auth import CHALLENGE_BYTES, PROOF_BYTES, ClientHandshake, is_accepted
+from yarnflow.rpc.auth import CHALLENGE_BYTES, PROOF_BYTES, is_accepted
 from yarnflow.rpc.client import RpcClient
+from yarnflow.rpc.member import Role
 from yarnflow.rpc.methods import methods_of
 
 PING = methods_of("Driver")["ping"]
@@ -95,7 +96,12 @@ def small_server() -> Iterator[Callable[[int], SmallServer]]:
 
 def ping(address: str) -> None:
     client = RpcClient(
-        address, SECRET, fence=lambda: FENCE, timeout_ms=int(PATIENCE.answer_s * 1000), identity="probe"
+        address,
+        Role.DRIVER,
+        JOB_MANAGER,
+        fence=lambda: FENCE,
+        timeout_ms=int(PATIENCE.answer_s * 1000),
+        identity="probe",
     )
     try:
         client.call(PING, ())
@@ -136,7 +142,8 @@ def many_descriptors() -> Iterator[None]:
 def test_a_burst_of_honest_peers_of_one_address_is_let_in(make_cluster: Callable[..., Cluster]) -> None:
     """As the processes of a host come that look for a new leader at the same moment."""
     cluster = make_cluster(now_s=lambda: 0.0, handshake_timeout_ms=LONG_MS)
-    peers = [(cluster.raw(), ClientHandshake(SECRET, cluster.address, f"peer-{n}")) for n in range(1000)]
+    connections = [cluster.raw() for _ in range(1000)]
+    peers = [(one, cluster.handshake(one, f"peer-{n}")) for n, one in enumerate(connections)]
     # the server has them all before the first one goes on: it takes connections in their order
     ping(cluster.address)
     assert len(cluster.server._admission) == 1000

@@ -26,19 +26,17 @@ from yarnflow.errors import (
     UserCodeError,
     YarnflowError,
 )
+from yarnflow.rpc.member import Role
 from yarnflow.rpc.methods import ENDPOINTS, methods_of
 
-CASES = [
-    (service, method)
-    for service in ENDPOINTS
-    for method in methods_of(service)
-]
+CASES = [(service, method) for service in ENDPOINTS for method in methods_of(service)]
 LEADER = LeaderInfo(FENCE, "127.0.0.1:1", "1.0", "default")
 
 
 def gateway_of(cluster: Cluster, service: str) -> Any:
     factory = cluster.factory()
     cluster.recorders["Dispatcher"].answers.setdefault("leader", LEADER)
+    cluster.become({"TaskExecutor": Role.TASK_MANAGER, "Driver": Role.DRIVER}.get(service, Role.JOB_MANAGER))
     gateways: dict[str, Callable[[], object]] = {
         "Dispatcher": lambda: factory.dispatcher(cluster.address),
         "ResourceManager": lambda: factory.resource_manager(cluster.address, FENCE),
@@ -148,12 +146,12 @@ def test_dispatcher_looks_up_only_once_more(cluster: Cluster) -> None:
 
 def test_factory_shares_connections_and_reads_its_fence_at_each_call(cluster: Cluster) -> None:
     factory = cluster.factory(identity="jm")
-    tasks, driver = factory.task_executor(cluster.address), factory.driver(cluster.address)
-    tasks.ping()
-    driver.ping()
+    first, second = factory.driver(cluster.address), factory.driver(cluster.address)
+    first.ping()
+    second.ping()
     factory.fence = lambda: Fence("leader-1", 4)
     with pytest.raises(StaleEpoch):
-        tasks.ping()
+        first.ping()
     factory.close()
     assert cluster.someone_gone.wait(PATIENCE.thread_s)
     assert cluster.gone == ["jm"]
@@ -184,7 +182,7 @@ def test_nobody_there_leaves_nothing_behind(cluster: Cluster) -> None:
 def test_clients_of_processes_that_ended_go(make_cluster: Callable[..., Cluster]) -> None:
     alive = make_cluster()
     factory = alive.factory()
-    lasting = factory.task_executor(alive.address)
+    lasting = factory.driver(alive.address)
     lasting.ping()
     drivers = []
     for _ in range(40):
@@ -202,7 +200,7 @@ def test_clients_of_processes_that_ended_go(make_cluster: Callable[..., Cluster]
 def test_client_in_use_is_not_let_go(make_cluster: Callable[..., Cluster]) -> None:
     factory = make_cluster().factory()
     clusters = [make_cluster() for _ in range(18)]
-    with factory.borrow(clusters[0].address) as client:  # a call that has not connected yet
+    with factory.borrow(Role.DRIVER, clusters[0].address) as client:  # a call that has not connected yet
         for other in clusters[1:]:
             factory.driver(other.address).ping()
         client.call(methods_of("Driver")["ping"], (), fence=FENCE)

@@ -7,7 +7,9 @@ import socket
 
 import pytest
 
-from yarnflow.rpc.listen import bind, bind_host
+from yarnflow.config.configuration import Configuration
+from yarnflow.errors import InvalidOption
+from yarnflow.rpc.listen import bind, bind_host, translated_addresses
 
 
 @pytest.mark.parametrize(
@@ -39,3 +41,14 @@ def test_own_name_that_means_loopback_is_said(
         caplog.clear()
         bind("localhost", "0").close()
         assert caplog.text == ""
+
+
+def test_translated_addresses_have_a_host_and_a_port() -> None:
+    def named(text: str) -> tuple[str, ...]:
+        return translated_addresses(Configuration.from_dict({"security.translated-addresses": text}, "test"))
+
+    assert named("") == ()
+    assert named("master:6123, [::1]:6123,") == ("master:6123", "[::1]:6123")
+    for wrong in ("master", ":6123", "master:0", "master:x"):
+        with pytest.raises(InvalidOption, match=f"translated-addresses has '{wrong}'; write host:port"):
+            named(f"other:1,{wrong}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import select
 import socket
 import threading
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.patience import PATIENCE
-from tests.rpc.conftest import FENCE, SECRET, Cluster, read, read_all
+from tests.rpc.conftest import FENCE, JOB_MANAGER, SECRET, Cluster, read, read_all
 from tests.rpc.samples import sample
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import (
@@ -32,12 +33,14 @@ from yarnflow.errors import (
     RpcTimeout,
     RpcUnavailable,
     StaleEpoch,
+    WrongProcess,
 )
 from yarnflow.rpc import auth, framing
 from yarnflow.rpc import server as server_module
 from yarnflow.rpc.auth import ClientHandshake
 from yarnflow.rpc.client import RpcClient, map_thrift_errors, split_address
 from yarnflow.rpc.listen import bind
+from yarnflow.rpc.member import Destination, Member, Role, numeric
 from yarnflow.rpc.methods import ENDPOINTS, Service, methods_of
 from yarnflow.rpc.server import RpcServer
 
@@ -56,7 +59,7 @@ CONTEXT = (
 def authenticated(cluster: Cluster, identity: str = "") -> socket.socket:
     """A raw connection behind its handshake."""
     connection = cluster.raw()
-    handshake = ClientHandshake(SECRET, "server", identity)
+    handshake = cluster.handshake(connection, identity)
     connection.sendall(handshake.hello())
     connection.sendall(handshake.prove(read(connection, auth.CHALLENGE_BYTES)))
     answer = read(connection, 1 + auth.PROOF_BYTES)
@@ -148,7 +151,7 @@ def test_silent_peer_is_cut_off(make_cluster: MakeCluster) -> None:
 def test_peer_that_stops_in_the_handshake_is_cut_off(make_cluster: MakeCluster) -> None:
     cluster = make_cluster(handshake_timeout_ms=20)
     connection = cluster.raw()
-    connection.sendall(ClientHandshake(SECRET, "server").hello()[:20])
+    connection.sendall(cluster.handshake(connection).hello()[:20])
     assert b"RPC_TIMEOUT" in read_all(connection)
 
 
@@ -174,7 +177,7 @@ def test_client_of_another_kind_of_server_says_so() -> None:
         thread = threading.Thread(target=ssh)
         thread.start()
         with pytest.raises(RpcProtocolError, match=f"127.0.0.1:{port} is not a yarnflow RPC server.*SSH-2.0"):
-            RpcClient(f"127.0.0.1:{port}", SECRET).call(PING, ())
+            RpcClient(f"127.0.0.1:{port}", Role.DRIVER, JOB_MANAGER).call(PING, ())
         thread.join()
 
 
@@ -255,7 +258,7 @@ def test_peer_that_sends_ahead_and_does_not_read_is_waited_for(
 
 
 def test_unknown_method_is_named(cluster: Cluster) -> None:
-    server = RpcServer("127.0.0.1", "0", {}, SECRET, lambda: FENCE)
+    server = RpcServer("127.0.0.1", "0", {}, Member(Role.DRIVER, SECRET, "c"), lambda: FENCE)
     server.start()
     try:
         gateway = cluster.factory().driver(f"127.0.0.1:{server.port}")
@@ -471,7 +474,7 @@ def test_client_finds_a_restarted_server_by_itself() -> None:
     """Even a call that must not be sent twice: the dead connection is seen before it is used."""
     first = Cluster()
     port = first.server.port
-    client = RpcClient(first.address, SECRET, fence=lambda: FENCE)
+    client = RpcClient(first.address, Role.DRIVER, JOB_MANAGER, fence=lambda: FENCE)
     shut_down = methods_of("Dispatcher")["shut_down_cluster"]
     try:
         client.call(shut_down, ())
@@ -482,7 +485,11 @@ def test_client_finds_a_restarted_server_by_itself() -> None:
         recorder = first.recorders["Dispatcher"]
         recorder.answers["shut_down_cluster"] = lambda: seen.append(1)
         second = RpcServer(
-            "127.0.0.1", str(port), {"d": Service(ENDPOINTS["Dispatcher"], recorder)}, SECRET, lambda: FENCE
+            "127.0.0.1",
+            str(port),
+            {"d": Service(ENDPOINTS["Dispatcher"], recorder)},
+            Member(Role.DRIVER, SECRET, "c"),
+            lambda: FENCE,
         )
         second.start()
         try:
@@ -504,14 +511,15 @@ def test_only_idempotent_calls_are_sent_again(method: str, sent: int) -> None:
             for _ in range(sent):
                 peer, _ = listener.accept()
                 with peer:
-                    handshake = auth.ServerHandshake(SECRET, "peer")
+                    handshake = auth.ServerHandshake(JOB_MANAGER, numeric(peer.getsockname()), "peer")
                     while not handshake.done:
                         peer.sendall(handshake.feed(peer.recv(4096)))
                     received.append(peer.recv(4096))
 
         thread = threading.Thread(target=serve)
         thread.start()
-        client = RpcClient("127.0.0.1:%d" % listener.getsockname()[1], SECRET)
+        address = "127.0.0.1:%d" % listener.getsockname()[1]
+        client = RpcClient(address, Role.JOB_MANAGER, JOB_MANAGER)
         with pytest.raises(RpcUnavailable, match="check that the process there is up|cannot reach"):
             client.call(methods_of("Dispatcher")[method], ())
         thread.join(PATIENCE.thread_s)
@@ -551,7 +559,7 @@ def test_bad_port_ranges_are_named(text: str) -> None:
 def test_ports_in_use_are_passed_over_and_named_when_none_is_left() -> None:
     with bind("127.0.0.1", "0") as taken:
         port = taken.getsockname()[1]
-        server = RpcServer("127.0.0.1", str(port), {}, SECRET, lambda: FENCE)
+        server = RpcServer("127.0.0.1", str(port), {}, JOB_MANAGER, lambda: FENCE)
         with pytest.raises(PortUnavailable, match=f"no port of {port} is free on 127.0.0.1"):
             server.start()
         if port < 65000:
@@ -580,3 +588,53 @@ def test_unknown_host_is_named() -> None:
     with pytest.raises(RpcUnavailable, match="cannot reach h:1 for S:m: Name or service not known"):
         with map_thrift_errors("h:1", "S:m", 10):
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+
+# --- whom a client means -----------------------------------------------------
+
+
+def test_a_relay_serves_neither_side(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+    """It passes every byte on, and is dialled in the place of the server."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def pass_on() -> None:
+            dialled, _ = listening.accept()
+            with dialled, cluster.raw() as server:
+                while select.select([dialled, server], [], []):
+                    for source, target in ((dialled, server), (server, dialled)):
+                        if select.select([source], [], [], 0)[0]:
+                            if not (data := source.recv(4096)):
+                                return
+                            target.sendall(data)
+
+        thread = threading.Thread(target=pass_on)
+        thread.start()
+        port = listening.getsockname()[1]
+        client = RpcClient(f"127.0.0.1:{port}", Role.DRIVER, JOB_MANAGER, fence=lambda: FENCE)
+        with pytest.raises(WrongProcess, match="passes connections on") as caught:
+            client.call(PING, ())
+        client.close()
+        thread.join(PATIENCE.thread_s)
+    assert cluster.address in caught.value.message and f"127.0.0.1:{port}" in caught.value.message
+    assert caught.value.message.partition("refused the connection: ")[2] in caplog.text
+    assert cluster.recorders["Driver"].calls == []
+
+
+def test_a_port_that_another_role_has_now_is_not_called(cluster: Cluster) -> None:
+    gateway = cluster.factory().driver(cluster.address)
+    gateway.ping()
+    cluster.become(Role.TASK_MANAGER)
+    with pytest.raises(WrongProcess, match="wants the driver of cluster 'c' at .* here is the TaskManager"):
+        cluster.factory().driver(cluster.address).ping()
+
+
+def test_a_translated_address_is_taken_when_it_is_named(make_cluster: MakeCluster) -> None:
+    """As a port forward has it."""
+    named = make_cluster(translated_addresses=["Published:7000"])
+    with named.raw() as connection:
+        handshake = ClientHandshake(
+            JOB_MANAGER, Destination(Role.DRIVER, "published:7000", "192.0.2.1:7000"), "jm"
+        )
+        connection.sendall(handshake.hello())
+        connection.sendall(handshake.prove(read(connection, auth.CHALLENGE_BYTES)))
+        handshake.verify(read(connection, 1 + auth.PROOF_BYTES)[1:])

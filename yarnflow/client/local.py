@@ -181,10 +181,14 @@ def found_local_clusters(
 
 def _by_thrift(configuration: Configuration) -> OpenFactory:
     from yarnflow.rpc.gateways import ThriftGatewayFactory
+    from yarnflow.rpc.member import Member, Role
 
     ask_timeout_ms = configuration.get(cluster.RPC_ASK_TIMEOUT_MS)
     frame_bytes = configuration.get(cluster.RPC_FRAME_SIZE_BYTES)
-    return lambda secret: ThriftGatewayFactory(secret, "client", ask_timeout_ms, frame_bytes)
+    # the secret is the cluster's own, its name is in its options and not in the client's
+    return lambda secret: ThriftGatewayFactory(
+        Member(Role.CLIENT, secret), "client", ask_timeout_ms, frame_bytes
+    )
 
 
 def _answers(running: ClusterConnection) -> bool:

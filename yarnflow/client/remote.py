@@ -193,12 +193,15 @@ def connect_remote(
         )
     # not before there is something to talk to: loading it takes most of a command's time
     from yarnflow.rpc.gateways import ThriftGatewayFactory
+    from yarnflow.rpc.member import Member, Role
 
     secret = read_secret(path).encode("ascii")
     timeout_ms = configuration.get(client.CLIENT_TIMEOUT_MS)
     retrieval, close = find_leader(configuration, secret) if asks_zookeeper else (None, lambda: None)
+    # a secret file that is named says nothing of the cluster's name; the one that is found by it does
+    named = configuration.is_set(cluster.CLUSTER_ID) or not configuration.is_set(security.CLUSTER_SECRET_FILE)
     factory = ThriftGatewayFactory(
-        secret,
+        Member(Role.CLIENT, secret, configuration.get(cluster.CLUSTER_ID) if named else ""),
         "client",
         configuration.get(cluster.RPC_ASK_TIMEOUT_MS),
         configuration.get(cluster.RPC_FRAME_SIZE_BYTES),

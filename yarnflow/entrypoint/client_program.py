@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 
 from yarnflow.config.conf_file import CONF_FILE_NAME
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import client, cluster, ha
+from yarnflow.process.commands import module_command
 
 
 def options_of_client(configuration: Configuration, address: str, *, attached: bool) -> Configuration:
@@ -57,4 +57,4 @@ def write_options(configuration: Configuration, directory: Path) -> None:
 
 def client_command(verb: str, options: Path, *arguments: str) -> tuple[str, ...]:
     """``yarnflow VERB`` with a directory from :func:`write_options`."""
-    return (sys.executable, "-m", "yarnflow.cli", verb, "--conf-dir", str(options), *arguments)
+    return module_command("yarnflow.cli", verb, "--conf-dir", str(options), *arguments)

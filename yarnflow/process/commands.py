@@ -12,6 +12,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 
+def module_command(module: str, *arguments: str, python: str = "") -> tuple[str, ...]:
+    """Return the command that runs a module of yarnflow's.
+
+    It loads no modules of the folder it is started in, which others may write into; a program's own folder
+    is added by whoever runs the program.
+
+    Parameters
+    ----------
+    python : str
+        Interpreter; empty = this one.
+    """
+    return (python or sys.executable, "-P", "-m", module, *arguments)
+
+
 @dataclass(frozen=True, slots=True)
 class ProcessCommands:
     """Builds the command lines of one cluster.
@@ -71,4 +85,4 @@ class ProcessCommands:
         )
 
     def _module(self, name: str) -> tuple[str, ...]:
-        return (self.python or sys.executable, "-m", f"yarnflow.entrypoint.{name}")
+        return module_command(f"yarnflow.entrypoint.{name}", python=self.python)

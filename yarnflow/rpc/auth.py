@@ -2,18 +2,30 @@
 
 Four messages, none of which is deserialised by Thrift::
 
-    client → server   magic, version, client nonce, identity
+    client → server   magic, version, client nonce, identity and names
     server → client   magic, version, server nonce
     client → server   HMAC(secret, "client" + both messages above)
     server → client   ok, HMAC(secret, "server" + both messages above)
 
 The client proves itself first, so a server gives nothing away to somebody who does not know
 the secret.  Fresh nonces on both sides make a recorded conversation useless; the labels keep
-one side's proof from being sent back as the other's; the HMAC covers version and identity.
+one side's proof from being sent back as the other's; the HMAC covers version, identity and names.
+
+The names (:mod:`~yarnflow.rpc.member`) are the client's role, the role it wants to speak to, its cluster,
+the address it dialled and the numeric one it reached by that.  A server that has checked the proof goes on
+only if all of this fits itself, so its own proof says so to the client.  Whoever passes the messages on, to
+the process that sent them or to another one, gets no proof of anybody: the roles are others, or the
+connection has come in at another address than the one the client reached.  Where addresses are translated
+in between, ``security.translated-addresses`` of the server names what may be dialled instead.
+
+What remains: nothing is encrypted and calls carry no proof of their own.  Whoever controls the network or
+the name service, so that a connection to the address dialled runs through his machine, can read and change
+what follows the handshake; so can whoever stands where ``security.translated-addresses`` lets connections be
+passed on.  User code runs as the cluster's user and can read the secret: roles keep connections
+apart and do not confine a job's program.
 
 Without I/O: the caller feeds bytes and sends what comes back, so that the same code serves an
-event loop and a blocking socket.  Never encrypts: whoever can read the network can read the
-calls.  Flink counterpart: mutual authentication by ``security.ssl.internal``.
+event loop and a blocking socket.  Flink counterpart: mutual authentication by ``security.ssl.internal``.
 """
 
 from __future__ import annotations
@@ -21,6 +33,7 @@ from __future__ import annotations
 import hmac
 import secrets
 import struct
+from collections.abc import Collection
 from typing import Final
 
 from yarnflow.errors import (
@@ -28,22 +41,28 @@ from yarnflow.errors import (
     RpcError,
     RpcProtocolError,
     RpcUnavailable,
+    WrongProcess,
     error_from_code,
 )
+from yarnflow.rpc.member import CALLERS, Destination, Member
 
 #: not the start of an HTTP request, a TLS hello or a Thrift message
 MAGIC: Final = b"YARNFLOW"
-PROTOCOL_VERSION: Final = 1
+PROTOCOL_VERSION: Final = 2
 NONCE_BYTES: Final = 32
 PROOF_BYTES: Final = 32
 #: longest identity, bytes of UTF-8
 MAX_IDENTITY_BYTES: Final = 512
+#: longest identity and names together
+MAX_ANNOUNCED_BYTES: Final = 4096
 #: longest refusal a client reads
-MAX_REFUSAL_BYTES: Final = 1024
+MAX_REFUSAL_BYTES: Final = 4096
 CHALLENGE_BYTES: Final = len(MAGIC) + 2 + NONCE_BYTES
 
 _REFUSED: Final = b"yarnflow refused: "
 _HELLO_BYTES: Final = len(MAGIC) + 2 + NONCE_BYTES + 2
+#: identity, role of the client, role it wants, cluster, dialled, reached
+_ANNOUNCED: Final = 6
 _OK: Final = b"\x00"
 _HTTP_METHODS: Final = (b"GET ", b"POST ", b"HEAD ", b"PUT ", b"DELETE ", b"OPTIONS ", b"CONNECT ")
 
@@ -76,18 +95,25 @@ class ServerHandshake:
 
     Parameters
     ----------
-    secret : bytes
-        The cluster secret, not empty.
+    member : Member
+        This process.
+    local : str
+        :func:`~yarnflow.rpc.member.numeric` address that the connection has come in at.
     peer : str
         ``host:port`` for messages.
+    translated : collection of str
+        ``host:port`` that a client may have dialled to get here, whatever address it has reached.
     """
 
-    def __init__(self, secret: bytes, peer: str) -> None:
-        self._secret = check_secret(secret)
+    def __init__(self, member: Member, local: str, peer: str, translated: Collection[str] = ()) -> None:
+        self._member = member
+        self._local = local
         self._peer = peer
+        self._translated = translated
         self._buffer = bytearray()
         self._transcript = b""
         self._expected = b""
+        self._announced: list[str] = []
         self.identity = ""
         self.done = False
 
@@ -128,16 +154,19 @@ class ServerHandshake:
         if len(got) < _HELLO_BYTES:
             return b""
         (length,) = struct.unpack_from("!H", got, _HELLO_BYTES - 2)
-        if length > MAX_IDENTITY_BYTES:
-            raise Refused(RpcProtocolError(f"{self._peer} announced an identity of {length} bytes"))
+        if length > MAX_ANNOUNCED_BYTES:
+            raise Refused(RpcProtocolError(f"{self._peer} announced itself in {length} bytes"))
         if len(got) < _HELLO_BYTES + length:
             return b""
         hello = bytes(got[: _HELLO_BYTES + length])
         del got[: len(hello)]
         try:
-            self.identity = hello[_HELLO_BYTES:].decode()
-        except UnicodeDecodeError:
-            raise Refused(RpcProtocolError(f"{self._peer} announced an identity that is not text")) from None
+            self._announced = _unpack(hello[_HELLO_BYTES:])
+        except ValueError:
+            raise Refused(
+                RpcProtocolError(f"{self._peer} announced itself by what is not {_ANNOUNCED} texts")
+            ) from None
+        self.identity = self._announced[0]
         challenge = MAGIC + struct.pack("!H", PROTOCOL_VERSION) + secrets.token_bytes(NONCE_BYTES)
         self._transcript = hello + challenge
         return challenge
@@ -145,10 +174,41 @@ class ServerHandshake:
     def _proof(self) -> bytes:
         offered = bytes(self._buffer[:PROOF_BYTES])
         del self._buffer[:PROOF_BYTES]
-        if not hmac.compare_digest(offered, _mac(self._secret, b"client", self._transcript)):
+        secret = self._member.secret
+        if not hmac.compare_digest(offered, _mac(secret, b"client", self._transcript)):
             raise Refused(_does_not_know(self._peer))
+        # not before: who does not know the secret is not told who this is
+        if advice := self._why_not_meant():
+            raise Refused(WrongProcess(f"{self._whom_it_wants()}; {advice}"))
         self.done = True
-        return _OK + _mac(self._secret, b"server", self._transcript)
+        return _OK + _mac(secret, b"server", self._transcript)
+
+    def _why_not_meant(self) -> str:
+        """What to do, if the client means another process than this one; empty = it means this one."""
+        _, caller, wanted, cluster_id, dialled, reached = self._announced
+        own = self._member
+        if wanted != own.role.value:
+            return f"check which process listens at {dialled}, and whether something passes connections on"
+        if caller not in [role.value for role in CALLERS[own.role]]:
+            return f"no {caller} calls a {own.role.value}"
+        if cluster_id and cluster_id != own.cluster_id:
+            return "set high-availability.cluster-id to the same name on both sides, or check the address"
+        if reached != self._local and dialled.lower() not in self._translated:
+            return (
+                f"check which process listens at {dialled}: it passes connections on; if addresses are "
+                f"translated on the way, name {dialled} in security.translated-addresses of the process here"
+            )
+        return ""
+
+    def _whom_it_wants(self) -> str:
+        _, caller, wanted, cluster_id, dialled, reached = self._announced
+        cluster = f" of cluster {cluster_id!r}" if cluster_id else ""
+        own = self._member
+        there = dialled if dialled == reached else f"{dialled} ({reached})"
+        return (
+            f"the {caller} at {self._peer} wants the {wanted}{cluster} at {there}, and here is the "
+            f"{own.role.value} of cluster {own.cluster_id!r} at {self._local}"
+        )
 
     def _foreign(self) -> Refused:
         start = bytes(self._buffer[:24])
@@ -171,23 +231,36 @@ class ClientHandshake:
 
     Parameters
     ----------
-    secret : bytes
-        The cluster secret, not empty.
-    peer : str
-        Address dialled, for messages.
+    member : Member
+        This process.
+    destination : Destination
+        The process it means.
     identity : str
         Who this process is; the server reports it when the connection closes.
     """
 
-    def __init__(self, secret: bytes, peer: str, identity: str = "") -> None:
-        self._secret = check_secret(secret)
-        self._peer = peer
-        name = identity.encode()
-        if len(name) > MAX_IDENTITY_BYTES:
-            raise RpcProtocolError(f"identity of {len(name)} bytes, at most {MAX_IDENTITY_BYTES} are allowed")
+    def __init__(self, member: Member, destination: Destination, identity: str = "") -> None:
+        self._secret = member.secret
+        self._peer = destination.dialled
+        size = len(identity.encode())
+        if size > MAX_IDENTITY_BYTES:
+            raise RpcProtocolError(f"identity of {size} bytes, at most {MAX_IDENTITY_BYTES} are allowed")
+        announced = _pack(
+            identity,
+            member.role.value,
+            destination.role.value,
+            member.cluster_id,
+            destination.dialled,
+            destination.reached,
+        )
+        if len(announced) > MAX_ANNOUNCED_BYTES:
+            raise RpcProtocolError(
+                f"cluster id, address and identity have {len(announced)} bytes together, at most "
+                f"{MAX_ANNOUNCED_BYTES} are allowed; shorten high-availability.cluster-id"
+            )
         nonce = secrets.token_bytes(NONCE_BYTES)
         start = MAGIC + struct.pack("!H", PROTOCOL_VERSION) + nonce
-        self._transcript = start + struct.pack("!H", len(name)) + name
+        self._transcript = start + struct.pack("!H", len(announced)) + announced
 
     def hello(self) -> bytes:
         """First bytes to send."""
@@ -236,26 +309,30 @@ def explain_answer(peer: str, answer: bytes) -> RpcError:
     )
 
 
-def check_secret(secret: bytes) -> bytes:
-    """The secret, if it is one.
-
-    Raises
-    ------
-    AuthenticationFailed
-        It is empty.
-    """
-    if not secret:
-        raise AuthenticationFailed(
-            "the cluster secret is empty; check the secret file (option security.cluster-secret-file)"
-        )
-    return secret
-
-
 def _does_not_know(peer: str) -> AuthenticationFailed:
     return AuthenticationFailed(
         f"{peer} does not know the cluster secret; "
         "check that both processes read the same secret file (option security.cluster-secret-file)"
     )
+
+
+def _pack(*texts: str) -> bytes:
+    parts = [text.encode() for text in texts]
+    return b"".join(struct.pack("!H", len(part)) + part for part in parts)
+
+
+def _unpack(content: bytes) -> list[str]:
+    """What :func:`_pack` was given; ValueError for anything that it does not make."""
+    texts = []
+    while content:
+        end = 2 + int.from_bytes(content[:2], "big")
+        if len(content) < max(end, 2):
+            raise ValueError
+        texts.append(content[2:end].decode())
+        content = content[end:]
+    if len(texts) != _ANNOUNCED:
+        raise ValueError
+    return texts
 
 
 def _mac(secret: bytes, side: bytes, transcript: bytes) -> bytes:

@@ -30,11 +30,11 @@ from yarnflow.rpc.auth import (
     MAX_REFUSAL_BYTES,
     PROOF_BYTES,
     ClientHandshake,
-    check_secret,
     explain_answer,
     is_accepted,
 )
 from yarnflow.rpc.codec import to_thrift
+from yarnflow.rpc.member import Destination, Member, Role, numeric
 from yarnflow.rpc.methods import MethodSpec
 
 #: "whoever leads"; only the Dispatcher service takes it
@@ -112,8 +112,10 @@ class RpcClient:
     ----------
     address : str
         ``host:port`` of the server.
-    secret : bytes
-        The cluster secret.
+    server : Role
+        What that process has to be.
+    member : Member
+        This process.
     identity : str
         Who this process is (a TaskManager's id); the server learns of its end by it.
     fence : callable, optional
@@ -127,7 +129,8 @@ class RpcClient:
     def __init__(
         self,
         address: str,
-        secret: bytes,
+        server: Role,
+        member: Member,
         identity: str = "",
         fence: Callable[[], Fence] | None = None,
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
@@ -136,7 +139,8 @@ class RpcClient:
         framing.require_fastbinary()
         self.address = address
         self._host, self._port = split_address(address)
-        self._secret = check_secret(secret)
+        self._server = server
+        self._member = member
         self._identity = identity
         self._fence = fence or (lambda: NO_FENCE)
         self._timeout_ms = timeout_ms
@@ -254,8 +258,9 @@ class RpcClient:
     def _connect(self, deadline: float) -> _Connection:
         connection = _Connection(self._host, self._port, self._max_frame_bytes, deadline)
         try:
+            destination = Destination(self._server, self.address, connection.reached())
             connection.authenticate(
-                ClientHandshake(self._secret, self.address, self._identity), self.address, deadline
+                ClientHandshake(self._member, destination, self._identity), self.address, deadline
             )
         except BaseException:
             connection.close()
@@ -317,6 +322,10 @@ class _Connection:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)
         self._max_frame_bytes = max_frame_bytes
         self._sequence = 0
+
+    def reached(self) -> str:
+        """The numeric address of the other end."""
+        return numeric(self._socket.getpeername())
 
     def authenticate(self, handshake: ClientHandshake, peer: str, deadline: float) -> None:
         """Prove the secret to the server and have it prove it to us."""

@@ -26,6 +26,7 @@ from yarnflow.core.ports import (
 from yarnflow.errors import RpcUnavailable, StaleEpoch
 from yarnflow.rpc import framing
 from yarnflow.rpc.client import DEFAULT_TIMEOUT_MS, NO_FENCE, RpcClient, split_address
+from yarnflow.rpc.member import Member, Role
 from yarnflow.rpc.methods import (
     DISPATCHER,
     DRIVER,
@@ -122,21 +123,24 @@ class _Entry:
 
 
 class _Shared:
-    """Calls an address with the client the factory has for it at that time."""
+    """Calls a process with the client the factory has for it at that time."""
 
-    def __init__(self, factory: ThriftGatewayFactory, address: str, timeout_ms: int | None = None) -> None:
+    def __init__(
+        self, factory: ThriftGatewayFactory, server: Role, address: str, timeout_ms: int | None = None
+    ) -> None:
         split_address(address)  # a bad one is the maker's mistake, not that of a call
         self._factory = factory
+        self._server = server
         self._address = address
         self._timeout_ms = timeout_ms
 
     def call(self, spec: MethodSpec, arguments: Sequence[object], fence: Fence | None = None) -> Any:
-        with self._factory.borrow(self._address) as client:
+        with self._factory.borrow(self._server, self._address) as client:
             return client.call(spec, arguments, fence=fence, timeout_ms=self._timeout_ms)
 
 
 class ThriftGatewayFactory:
-    """:class:`yarnflow.core.ports.GatewayFactory` over Thrift; one client per address.
+    """:class:`yarnflow.core.ports.GatewayFactory` over Thrift; one client per process.
 
     Drivers and TaskManagers come and go, so a client is kept only as long as it has a connection:
     it goes with the call that found nobody there, and one whose process has closed its end goes
@@ -144,8 +148,8 @@ class ThriftGatewayFactory:
 
     Parameters
     ----------
-    secret : bytes
-        The cluster secret.
+    member : Member
+        This process.
     identity : str
         Who this process is; servers report its end by it.
     timeout_ms : int
@@ -161,55 +165,56 @@ class ThriftGatewayFactory:
 
     def __init__(
         self,
-        secret: bytes,
+        member: Member,
         identity: str = "",
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
         max_frame_bytes: int = framing.DEFAULT_MAX_FRAME_BYTES,
         fence: FenceSupplier | None = None,
     ) -> None:
-        self._secret = secret
+        self._member = member
         self._identity = identity
         self._timeout_ms = timeout_ms
         self._max_frame_bytes = max_frame_bytes
         self.fence: FenceSupplier = fence or (lambda: NO_FENCE)
         self._lock = threading.Lock()
-        self._clients: dict[str, _Entry] = {}
+        #: by role and address: a port may be given to a process of another kind later
+        self._clients: dict[tuple[Role, str], _Entry] = {}
         self._sweep_at = _FIRST_SWEEP
         self._closed = False
 
     def task_executor(self, address: str) -> TaskExecutorGateway:
         """Gateway to a TaskManager, with this factory's fence at the time of each call."""
-        return gateway(TASK_EXECUTOR, _Shared(self, address), lambda: self.fence())
+        return gateway(TASK_EXECUTOR, _Shared(self, Role.TASK_MANAGER, address), lambda: self.fence())
 
     def driver(self, address: str) -> DriverGateway:
         """Gateway to a driver, with this factory's fence at the time of each call."""
-        return gateway(DRIVER, _Shared(self, address), lambda: self.fence())
+        return gateway(DRIVER, _Shared(self, Role.DRIVER, address), lambda: self.fence())
 
     def resource_manager(self, address: str, fence: Fence) -> ResourceManagerGateway:
         """Gateway to the ResourceManager of one leader."""
-        return gateway(RESOURCE_MANAGER, _Shared(self, address), lambda: fence)
+        return gateway(RESOURCE_MANAGER, _Shared(self, Role.JOB_MANAGER, address), lambda: fence)
 
     def job_master(self, address: str, fence: Fence) -> JobMasterGateway:
         """Gateway to the JobMasters of one leader."""
-        return gateway(JOB_MASTER, _Shared(self, address), lambda: fence)
+        return gateway(JOB_MASTER, _Shared(self, Role.JOB_MANAGER, address), lambda: fence)
 
     def dispatcher(self, address: str, timeout_ms: int | None = None) -> RemoteDispatcher:
         """Gateway to whoever leads at an address."""
-        return dispatcher_gateway(_Shared(self, address, timeout_ms))
+        return dispatcher_gateway(_Shared(self, Role.JOB_MANAGER, address, timeout_ms))
 
     def master(self, address: str) -> MasterGateway:
         """Gateway to a standby, with this factory's fence at the time of each call."""
-        return gateway(MASTER, _Shared(self, address), lambda: self.fence())
+        return gateway(MASTER, _Shared(self, Role.JOB_MANAGER, address), lambda: self.fence())
 
     @property
     def addresses(self) -> list[str]:
         """Where there are connections to."""
         with self._lock:
-            return list(self._clients)
+            return [address for _, address in self._clients]
 
     @contextmanager
-    def borrow(self, address: str) -> Iterator[RpcClient]:
-        """The client of an address, which stays open at least for the time of the block.
+    def borrow(self, server: Role, address: str) -> Iterator[RpcClient]:
+        """The client of a process, which stays open at least for the time of the block.
 
         Raises
         ------
@@ -219,10 +224,10 @@ class ThriftGatewayFactory:
         with self._lock:
             if self._closed:
                 raise RpcUnavailable(f"cannot call {address}: this process is shutting down")
-            entry = self._clients.get(address)
+            entry = self._clients.get((server, address))
             if entry is None:
                 self._sweep()
-                entry = self._clients[address] = _Entry(self._make(address))
+                entry = self._clients[server, address] = _Entry(self._make(server, address))
             entry.users += 1
         try:
             yield entry.client
@@ -230,7 +235,7 @@ class ThriftGatewayFactory:
             with self._lock:
                 entry.users -= 1
                 if not self._closed and not entry.users and not entry.client.has_connections:
-                    del self._clients[address]
+                    del self._clients[server, address]
 
     def close(self) -> None:
         """Close every connection.  Idempotent; no gateway can be opened afterwards."""
@@ -240,10 +245,11 @@ class ThriftGatewayFactory:
         for entry in entries:
             entry.client.close()
 
-    def _make(self, address: str) -> RpcClient:
+    def _make(self, server: Role, address: str) -> RpcClient:
         return RpcClient(
             address,
-            self._secret,
+            server,
+            self._member,
             self._identity,
             timeout_ms=self._timeout_ms,
             max_frame_bytes=self._max_frame_bytes,
@@ -254,8 +260,8 @@ class ThriftGatewayFactory:
         if len(self._clients) < self._sweep_at:
             return
         self._clients = {
-            address: entry
-            for address, entry in self._clients.items()
+            process: entry
+            for process, entry in self._clients.items()
             if entry.users or entry.client.drop_ended()
         }
         # so that the cost of all sweeps stays a small multiple of that of all connections

@@ -11,9 +11,11 @@ import logging
 import socket
 from typing import Final
 
+from yarnflow.config.configuration import Configuration
+from yarnflow.config.options import security
 from yarnflow.config.parsers import port_candidates
 from yarnflow.core.hosts import is_loopback
-from yarnflow.errors import PortUnavailable
+from yarnflow.errors import InvalidOption, PortUnavailable
 
 _LOG: Final = logging.getLogger(__name__)
 #: the system's queue of connections nobody accepted yet: every TaskManager dials a new leader at once
@@ -36,6 +38,23 @@ def bind_host(configured: str, advertised: str) -> str:
     """
     host = configured or advertised
     return "127.0.0.1" if is_loopback(host) and host.lower().endswith("localhost") else host
+
+
+def translated_addresses(configuration: Configuration) -> tuple[str, ...]:
+    """What ``security.translated-addresses`` names.
+
+    Raises
+    ------
+    InvalidOption
+        A part is not ``host:port``.
+    """
+    option = security.TRANSLATED_ADDRESSES
+    found = tuple(part.strip() for part in configuration.get(option).split(",") if part.strip())
+    for address in found:
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise InvalidOption(f"{option.key} has {address!r}; write host:port, with commas between several")
+    return found
 
 
 def bind(host: str, port_range: str) -> socket.socket:
@@ -78,9 +97,7 @@ def bind(host: str, port_range: str) -> socket.socket:
         except OSError as exc:
             listener.close()
             if exc.errno not in (errno.EADDRINUSE, errno.EACCES):
-                raise PortUnavailable(
-                    f"cannot bind to {where}:{port}: {exc.strerror}; {_WHAT_NOW}"
-                ) from exc
+                raise PortUnavailable(f"cannot bind to {where}:{port}: {exc.strerror}; {_WHAT_NOW}") from exc
             reason = exc.strerror or str(exc)
             continue
         listener.setblocking(False)

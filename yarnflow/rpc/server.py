@@ -18,7 +18,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from yarnflow.core.job.context import job_context
@@ -36,8 +36,9 @@ from yarnflow.rpc import framing
 from yarnflow.rpc._gen.errors import ttypes as errors_ttypes
 from yarnflow.rpc.acceptor import Acceptor
 from yarnflow.rpc.admission import Admission
-from yarnflow.rpc.auth import Refused, ServerHandshake, check_secret, refusal
+from yarnflow.rpc.auth import Refused, ServerHandshake, refusal
 from yarnflow.rpc.listen import bind
+from yarnflow.rpc.member import Member, numeric
 from yarnflow.rpc.methods import DISPATCHER, BoundMethod, Service
 from yarnflow.rpc.pool import DaemonPool
 from yarnflow.rpc.rare_warning import RareWarning
@@ -61,8 +62,8 @@ class RpcServer:
         ``"0"``, ``"6123"`` or ``"50100-50200"``.
     services : mapping of str to Service
         By name.
-    secret : bytes
-        The cluster secret.
+    member : Member
+        This process.
     fence : callable
         Whom this process takes for leader now; called on the I/O thread for every call.
     on_disconnect : callable, optional
@@ -74,6 +75,8 @@ class RpcServer:
         Most calls that run at the same time; long polls have their own threads.
     handshake_timeout_ms : int
         A peer that has not authenticated by then is cut off.
+    translated_addresses : iterable of str
+        ``host:port`` by which clients may have come here from another address of theirs.
     now_s : callable
         Clock that never goes back, by which a peer has had time to authenticate.
     """
@@ -83,19 +86,21 @@ class RpcServer:
         host: str,
         port_range: str,
         services: Mapping[str, Service],
-        secret: bytes,
+        member: Member,
         fence: Callable[[], Fence],
         on_disconnect: Callable[[str], None] | None = None,
         max_frame_bytes: int = framing.DEFAULT_MAX_FRAME_BYTES,
         handler_threads: int = 16,
         long_poll_threads: int = 256,
         handshake_timeout_ms: int = 10_000,
+        translated_addresses: Iterable[str] = (),
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         framing.require_fastbinary()
         self._host = host
         self._port_range = port_range
-        self.secret = check_secret(secret)
+        self.member = member
+        self.translated_addresses = frozenset(address.lower() for address in translated_addresses)
         self._fence = fence
         self._on_disconnect = on_disconnect
         self.max_frame_bytes = max_frame_bytes
@@ -356,7 +361,12 @@ class _Connection(asyncio.Protocol):
         connection = transport.get_extra_info("socket")
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        self._handshake = ServerHandshake(self._server.secret, self._peer)
+        self._handshake = ServerHandshake(
+            self._server.member,
+            numeric(connection.getsockname()),
+            self._peer,
+            self._server.translated_addresses,
+        )
         self._timer = self._loop.call_later(self._server.handshake_timeout_ms / 1000, self._silent)
         self._server.opened(self)
 

@@ -49,6 +49,7 @@ from yarnflow.process.channel.messages import JobStatusReport, MasterRole, Reque
 from yarnflow.process.clock import SystemClock
 from yarnflow.process.no_workers import NoResourceProvider
 from yarnflow.rpc.gateways import ThriftGatewayFactory
+from yarnflow.rpc.member import Member, Role
 from yarnflow.runtime.dispatcher import job_board
 from yarnflow.testing.driver_launcher import FakeDriverLauncher
 from yarnflow.testing.ha.services import FakeHaCluster, FakeHaServices
@@ -93,7 +94,7 @@ class Cluster:
             mode=mode,
             end_process=self.exits.append,
         )
-        self.factory = ThriftGatewayFactory(SECRET, "client", 10_000, 1 << 26)
+        self.factory = ThriftGatewayFactory(Member(Role.CLIENT, SECRET), "client", 10_000, 1 << 26)
         self.thread: threading.Thread | None = None
 
     def _asked(self, request: Request) -> None:

@@ -19,6 +19,7 @@ from yarnflow.errors import AuthenticationFailed, LeadershipLost, ResourceError,
 from yarnflow.process.dirs import write_json
 from yarnflow.process.no_workers import NoResourceProvider
 from yarnflow.rpc.gateways import ThriftGatewayFactory
+from yarnflow.rpc.member import Member, Role
 from yarnflow.testing.driver_launcher import FakeDriverLauncher
 from yarnflow.testing.gateways.dispatcher import FakeDispatcher
 from yarnflow.testing.gateways.factory import FakeGateways
@@ -124,7 +125,7 @@ def test_servers_listen_where_they_are_reached(
 
 def test_the_link_follows_the_leader_of_zookeeper() -> None:
     retrieval = FakeLeaderRetrieval()
-    factory = ThriftGatewayFactory(SECRET, "tm", 1_000, 1 << 20)
+    factory = ThriftGatewayFactory(Member(Role.TASK_MANAGER, SECRET), "tm", 1_000, 1 << 20)
     link = MasterGateways(factory, retrieval)
     told: list[str] = []
     link.on_new_leader(lambda: told.append("new"))
@@ -148,7 +149,7 @@ def test_the_link_follows_the_leader_of_zookeeper() -> None:
 
 def test_an_answer_of_before_another_master_led_is_not_kept() -> None:
     retrieval = FakeLeaderRetrieval()
-    factory = ThriftGatewayFactory(SECRET, "tm", 1_000, 1 << 20)
+    factory = ThriftGatewayFactory(Member(Role.TASK_MANAGER, SECRET), "tm", 1_000, 1 << 20)
     link = MasterGateways(factory, retrieval)
     link.on_new_leader(lambda: None)
     retrieval.set_leader(leader_info(2))

@@ -292,7 +292,7 @@ def _executable(settings: Settings, environ: Mapping[str, str]) -> list[str]:
             )
         return [str(path)]
     beside = Path(sys.executable).with_name("yarnflow")
-    return [str(beside)] if beside.is_file() else [sys.executable, "-m", "yarnflow.cli"]
+    return [str(beside)] if beside.is_file() else [sys.executable, "-P", "-m", "yarnflow.cli"]
 
 
 def _variable(settings: Settings, key: str) -> str:

@@ -35,9 +35,11 @@ _LIBRARIES: Final = ("skein", "hdfs", "requests", "grpc")
 def client_gateways(configuration: Configuration, secret: str) -> GatewayFactory:
     """Gateways to the processes of a cluster that has this secret."""
     from yarnflow.rpc.gateways import ThriftGatewayFactory
+    from yarnflow.rpc.member import Member, Role
 
     return ThriftGatewayFactory(
-        secret.encode("ascii"),
+        # the secret is the application's own, the cluster's name is in its options and not in the client's
+        Member(Role.CLIENT, secret.encode("ascii")),
         "client",
         configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS),
         configuration.get(cluster_options.RPC_FRAME_SIZE_BYTES),

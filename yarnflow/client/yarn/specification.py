@@ -336,5 +336,5 @@ def container_script(module: str, python: str) -> str:
     interpreter = shlex.quote(python) if python.startswith("/") else f'"$PWD"/{shlex.quote(python)}'
     return (
         f'export PYTHONPATH="$PWD/{DISTRIBUTION}" HADOOP_CONF_DIR="$PWD/{HADOOP_CONF}"\n'
-        f"exec {interpreter} -m {module}\n"
+        f"exec {interpreter} -P -m {module}\n"
     )

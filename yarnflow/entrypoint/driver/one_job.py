@@ -27,6 +27,8 @@ from yarnflow.ha.single_master import SingleMasterRetrieval
 from yarnflow.ha.stores.state_owner import FileStateOwner
 from yarnflow.process.output.diagnostics import Diagnostics
 from yarnflow.rpc.gateways import ThriftGatewayFactory
+from yarnflow.rpc.listen import translated_addresses
+from yarnflow.rpc.member import Member, Role
 from yarnflow.rpc.methods import DRIVER, Service
 from yarnflow.rpc.server import RpcServer
 from yarnflow.runtime.driver.driver import Driver
@@ -82,8 +84,9 @@ def run_job(
     backend = SparkBackend(
         process.jvm, configuration, host, process.secret, milestones, process.scratch, session
     )
+    member = Member(Role.DRIVER, process.secret, configuration.get(cluster_options.CLUSTER_ID))
     gateways = ThriftGatewayFactory(
-        process.secret,
+        member,
         identity=assignment.driver_id,
         timeout_ms=configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS),
         max_frame_bytes=max_frame_bytes,
@@ -123,9 +126,10 @@ def run_job(
         host=host if is_loopback(host) else configuration.get(cluster_options.JOBMANAGER_BIND_HOST),
         port_range="0",
         services={"Driver": Service(DRIVER, driver)},
-        secret=process.secret,
+        member=member,
         fence=lambda: leaders.fence,
         max_frame_bytes=max_frame_bytes,
+        translated_addresses=translated_addresses(configuration),
     )
     server.start()
     told_to_end = threading.Event()

@@ -52,7 +52,8 @@ from yarnflow.process.logs import own_log_name, own_output_name
 from yarnflow.process.output.diagnostics import Diagnostics
 from yarnflow.rest.framework.tokens import Access
 from yarnflow.rpc.gateways import ThriftGatewayFactory
-from yarnflow.rpc.listen import bind_host
+from yarnflow.rpc.listen import bind_host, translated_addresses
+from yarnflow.rpc.member import Member, Role
 from yarnflow.rpc.server import RpcServer
 from yarnflow.runtime.mailbox import Effects
 
@@ -145,7 +146,8 @@ class JobManager:
         )
         timeout_ms = configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS)
         max_frame_bytes = configuration.get(cluster_options.RPC_FRAME_SIZE_BYTES)
-        gateways = ThriftGatewayFactory(secret, "jobmanager", timeout_ms, max_frame_bytes)
+        member = Member(Role.JOB_MANAGER, secret, configuration.get(cluster_options.CLUSTER_ID))
+        gateways = ThriftGatewayFactory(member, "jobmanager", timeout_ms, max_frame_bytes)
         gateways.fence = lambda: self._fence
         self._effects = Effects()
         stores = ha.stores(lambda: self._fence)
@@ -192,10 +194,11 @@ class JobManager:
             host=self._bind_host,
             port_range=configuration.get(cluster_options.JOBMANAGER_RPC_PORT),
             services=self._duty.services(),
-            secret=secret,
+            member=member,
             fence=lambda: self._duty.fence,
             on_disconnect=lambda identity: self._duty.connection_closed(identity),
             max_frame_bytes=max_frame_bytes,
+            translated_addresses=translated_addresses(configuration),
         )
 
     def leader_info(self) -> LeaderInfo:

@@ -191,9 +191,10 @@ class LocalCluster:
                 address = self._supervisor.await_address(START_TIMEOUT_S)
                 # here and not above: the program may never execute anything
                 from yarnflow.rpc.gateways import ThriftGatewayFactory
+                from yarnflow.rpc.member import Member, Role
 
                 self._factory = ThriftGatewayFactory(
-                    self._secret,
+                    Member(Role.CLIENT, self._secret, self._configuration.get(cluster.CLUSTER_ID)),
                     "client",
                     self._configuration.get(cluster.RPC_ASK_TIMEOUT_MS),
                     self._configuration.get(cluster.RPC_FRAME_SIZE_BYTES),

@@ -42,7 +42,8 @@ from yarnflow.process.output.rotation import own_rotation
 from yarnflow.process.secret import read_secret
 from yarnflow.rpc import descriptors
 from yarnflow.rpc.gateways import ThriftGatewayFactory
-from yarnflow.rpc.listen import bind_host
+from yarnflow.rpc.listen import bind_host, translated_addresses
+from yarnflow.rpc.member import Member, Role
 from yarnflow.rpc.methods import TASK_EXECUTOR, Service
 from yarnflow.rpc.server import RpcServer
 from yarnflow.runtime.leader_follower import LeaderFollower
@@ -199,9 +200,10 @@ class TaskManager:
             ),
             port_range=configuration.get(cluster_options.TASKMANAGER_RPC_PORT),
             services={"TaskExecutor": Service(TASK_EXECUTOR, self._executor)},
-            secret=secret,
+            member=_member(configuration, secret),
             fence=lambda: self._link.accepted_fence,
             max_frame_bytes=max_frame_bytes,
+            translated_addresses=translated_addresses(configuration),
         )
 
     def _registration(self) -> TaskManagerRegistration:
@@ -272,11 +274,15 @@ class TaskManager:
 def gateways_of(configuration: Configuration, secret: bytes, task_manager_id: str) -> GatewayFactory:
     """The way of a TaskManager to its master."""
     return ThriftGatewayFactory(
-        secret,
+        _member(configuration, secret),
         task_manager_id,
         configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS),
         configuration.get(cluster_options.RPC_FRAME_SIZE_BYTES),
     )
+
+
+def _member(configuration: Configuration, secret: bytes) -> Member:
+    return Member(Role.TASK_MANAGER, secret, configuration.get(cluster_options.CLUSTER_ID))
 
 
 def _places(configuration: Configuration, cluster_dir: Path, task_manager_id: str) -> ExecutorPlaces:

@@ -31,7 +31,7 @@ from yarnflow.entrypoint.yarn.container import (
     when_parent_ends,
 )
 from yarnflow.errors import ConfigError, ResourceError, YarnflowError
-from yarnflow.process.commands import ProcessCommands
+from yarnflow.process.commands import ProcessCommands, module_command
 from yarnflow.process.dirs import ClusterDirectory, write_json
 from yarnflow.process.leftovers import MARK_ENVIRONMENT, await_nothing_left
 from yarnflow.process.logs import log_settings, set_up_logging
@@ -165,7 +165,7 @@ def _await_assignment(key: str, file: Path, log_file: Path) -> DriverAssignment 
     helper = spawn(
         ProcessSpec(
             name="take-assignment",
-            command=(sys.executable, "-m", __spec__.name, _TAKE, key, str(file)),
+            command=module_command(__spec__.name, _TAKE, key, str(file)),
             log_file=log_file,
         )
     )

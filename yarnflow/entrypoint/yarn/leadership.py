@@ -148,9 +148,7 @@ class LeadershipOnYarn:
         self._start_program(
             self._container,
             self._directory,
-            application_program.program_options(
-                self._configuration, role.address, self._deployment.job_key
-            ),
+            application_program.program_options(self._configuration, role.address, self._deployment.job_key),
             self._supervisor,
             ended,
             name,
@@ -171,9 +169,11 @@ class LeadershipOnYarn:
 
     def _ask(self, address: str) -> Sequence[JobOverview]:
         from yarnflow.rpc.gateways import ThriftGatewayFactory
+        from yarnflow.rpc.member import Member, Role
 
+        secret = read_secret(self._container.secret_file).encode("ascii")
         gateways = ThriftGatewayFactory(
-            read_secret(self._container.secret_file).encode("ascii"),
+            Member(Role.CLIENT, secret, self._configuration.get(cluster_options.CLUSTER_ID)),
             "supervisor",
             self._configuration.get(cluster_options.RPC_ASK_TIMEOUT_MS),
             self._configuration.get(cluster_options.RPC_FRAME_SIZE_BYTES),

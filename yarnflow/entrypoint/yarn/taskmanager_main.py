@@ -24,6 +24,7 @@ from yarnflow.entrypoint.yarn.container import (
     when_parent_ends,
 )
 from yarnflow.errors import ResourceError, YarnflowError
+from yarnflow.process.commands import module_command
 from yarnflow.process.logs import log_settings, set_up_logging
 from yarnflow.process.secret import read_secret
 from yarnflow.process.spawn import ChildProcess, ProcessSpec, spawn
@@ -98,7 +99,7 @@ def _start_helper(address_file: Path, log_file: Path) -> ChildProcess:
     return spawn(
         ProcessSpec(
             name="find-master",
-            command=(sys.executable, "-m", __spec__.name, _FIND_MASTER, str(address_file)),
+            command=module_command(__spec__.name, _FIND_MASTER, str(address_file)),
             log_file=log_file,
         )
     )

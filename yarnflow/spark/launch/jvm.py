@@ -43,6 +43,8 @@ FOREIGN_VARIABLES: Final = (
     "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "SPARK_API_MODE", "SPARK_CONNECT_MODE",
     "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE", "SPARK_REMOTE",
 )  # fmt: skip
+#: Spark starts its Python workers by ``python -m``, and cannot be told to give that an option
+SAFE_PATH_VARIABLE: Final = "PYTHONSAFEPATH"
 _CONNECTION_FILE_ENV: Final = "_PYSPARK_DRIVER_CONN_INFO_PATH"
 _POLL_S: Final = 0.005
 
@@ -144,6 +146,7 @@ def gateway_environment(environ: Mapping[str, str], host: str, connection_file: 
             _CONNECTION_FILE_ENV: str(connection_file),
             "SPARK_HOME": str(spark_home()),
             "SPARK_CONNECT_MODE": "0",
+            SAFE_PATH_VARIABLE: "1",
             # else Spark looks for a name of this machine and warns when it is a loopback one
             "SPARK_LOCAL_IP": host,
             "SPARK_LOCAL_HOSTNAME": host,

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from yarnflow.core.hosts import bind_address
-from yarnflow.core.resources.attachment import TASK_THREADS_VARIABLE, ExecutorAttachment
+from yarnflow.core.resources.attachment import TASK_THREADS_VARIABLE, ExecutorAttachment, refused_variables
 from yarnflow.errors import InvalidOption
 from yarnflow.spark.java_classes import java_class
 from yarnflow.spark.launch.jvm import split_options
@@ -55,6 +55,7 @@ PROTECTED_OPTIONS: Final[Mapping[str, str]] = {
 }
 
 #: a change on the way to the executors would be of no use: they need these before they ask the driver
+_EXECUTOR_ENVIRONMENT: Final = "spark.executorEnv."
 _EXECUTOR_OPTIONS: Final = "spark.executor.extraJavaOptions"
 _EXECUTOR_STARTUP: Final = ("spark.auth", "spark.rpc.", "spark.network.", "spark.ssl", "spark.port.")
 _SECRET_WORDS: Final = ("secret", "password", "token", "keypassword")
@@ -98,6 +99,12 @@ def check_user_options(options: Mapping[str, str]) -> None:
     for key in sorted(options):
         if key in PROTECTED_OPTIONS:
             raise InvalidOption(f"option {key} cannot be set: {PROTECTED_OPTIONS[key]}")
+    for_executors = [key for key in options if key.startswith(_EXECUTOR_ENVIRONMENT)]
+    if refused := refused_variables(key.removeprefix(_EXECUTOR_ENVIRONMENT) for key in for_executors):
+        raise InvalidOption(
+            f"option {_EXECUTOR_ENVIRONMENT}{refused[0]} cannot be set: set {refused[0]} in the environment "
+            "of the TaskManagers"
+        )
 
 
 def spark_options(settings: SessionSettings) -> dict[str, str]:
@@ -146,7 +153,7 @@ def spark_options(settings: SessionSettings) -> dict[str, str]:
         "spark.sql.streaming.ui.enabled": "false",
     }
     if settings.task_threads_per_slot > 1:
-        options[f"spark.executorEnv.{TASK_THREADS_VARIABLE}"] = str(settings.task_threads_per_slot)
+        options[f"{_EXECUTOR_ENVIRONMENT}{TASK_THREADS_VARIABLE}"] = str(settings.task_threads_per_slot)
     if settings.buffer_timeout_ms > 0:
         options["spark.shuffle.streaming.networkBufferMaxWaitTimeMs"] = str(settings.buffer_timeout_ms)
     if settings.python_memory_mib > 0:
@@ -244,9 +251,9 @@ class DriverSession:
         settings = dict(context.getConf().getAll())
         host, port = settings["spark.driver.host"], settings["spark.driver.port"]
         environment = {
-            key.removeprefix("spark.executorEnv."): value
+            key.removeprefix(_EXECUTOR_ENVIRONMENT): value
             for key, value in settings.items()
-            if key.startswith("spark.executorEnv.")
+            if key.startswith(_EXECUTOR_ENVIRONMENT)
         }
         return ExecutorAttachment(
             driver_url=f"spark://CoarseGrainedScheduler@{host}:{port}",

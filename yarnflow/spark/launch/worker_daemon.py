@@ -126,6 +126,8 @@ if __name__ == "__main__":
     from pyspark.daemon import manager
 
     error_fd = executors_error_fd()
+    # it has done its work: what a function starts is Python as its user knows it
+    os.environ.pop("PYTHONSAFEPATH", None)
     limit_memory(os.environ)
     preload()
     import pyspark.worker

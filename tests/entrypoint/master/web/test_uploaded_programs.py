@@ -92,8 +92,8 @@ def test_a_file_is_submitted_to_this_master(tmp_path: Path, monkeypatch: pytest.
     )
     assert runner(process).run(asked) == JOB
     command = process.spec.command
-    assert command[1:4] == ("-m", "yarnflow.cli", "submit")
-    assert command[6:] == (
+    assert command[1:5] == ("-P", "-m", "yarnflow.cli", "submit")
+    assert command[7:] == (
         "--json", "-d", "--from-savepoint=-sp", "--claim-mode", "CLAIM", "--allow-non-restored-state",
         str(tmp_path / "program" / "job.py"), "--x", "y z",
     )  # fmt: skip
@@ -101,7 +101,7 @@ def test_a_file_is_submitted_to_this_master(tmp_path: Path, monkeypatch: pytest.
     # its file of options is all that it hears of options
     assert process.spec.whole_environment and process.spec.environment["KEPT"] == "1"
     assert "YARNFLOW_CONF_EXECUTION_TARGET" not in process.spec.environment
-    options = Configuration.load(Path(command[5]), {}, [])
+    options = Configuration.load(Path(command[6]), {}, [])
     assert options.get(client.TARGET) == "remote" and not options.get(client.ATTACHED)
     assert (options.get(cluster.JOBMANAGER_RPC_ADDRESS), options.get(cluster.JOBMANAGER_RPC_PORT)) == (
         "host",
@@ -114,7 +114,7 @@ def test_a_file_is_submitted_to_this_master(tmp_path: Path, monkeypatch: pytest.
 def test_arguments_of_a_module_are_no_flags_of_the_command(tmp_path: Path) -> None:
     process = Process(json.dumps(SUBMITTED))
     runner(process).run(program(tmp_path, "", arguments=("-p", "9")))
-    assert process.spec.command[8:] == ("-pyfs", str(tmp_path / "program"), "-pym", "job", "--", "-p", "9")
+    assert process.spec.command[9:] == ("-pyfs", str(tmp_path / "program"), "-pym", "job", "--", "-p", "9")
 
 
 def test_a_plan_as_jobs_are_described(tmp_path: Path) -> None:
