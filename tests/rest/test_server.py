@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.patience import PATIENCE
-from tests.rest.bench import NEW, Bench
+from tests.rest.bench import HOSTS, NEW, Bench
 from yarnflow.core.checkpoint.messages import (
     CheckpointInfo,
     CheckpointKind,
@@ -22,18 +22,18 @@ from yarnflow.core.checkpoint.messages import (
     CheckpointTrigger,
 )
 from yarnflow.core.states import JobStatus
+from yarnflow.rest.access.tokens import Access, token
 from yarnflow.rest.framework import application, proxy, server
 from yarnflow.rest.framework.authentication import Authentication
 from yarnflow.rest.framework.proxy import LeaderProxy
 from yarnflow.rest.framework.server import WebServer, _Protocol
-from yarnflow.rest.framework.tokens import Access, token
 from yarnflow.rest.handlers import events
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 
 
 def serve(app: Any) -> WebServer:
-    made = WebServer(socket.create_server(("127.0.0.1", 0)), app)
+    made = WebServer(socket.create_server(("127.0.0.1", 0)), app, HOSTS)
     made.start()
     return made
 
@@ -549,6 +549,7 @@ def test_who_comes_through_yarns_proxy_to_a_standby_may_read_from_the_leader() -
     passed_on = WebServer(
         socket.create_server(("127.0.0.1", 0)),
         LeaderProxy(lambda: f"http://127.0.0.1:{leader.port}", Authentication(SECRET)),
+        HOSTS,
         "by-proxy",
     )
     passed_on.start()

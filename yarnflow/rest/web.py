@@ -13,6 +13,7 @@ from yarnflow.rest.framework.application import Application, HandlerPool
 from yarnflow.rest.framework.authentication import Authentication
 from yarnflow.rest.framework.openapi import document, page
 from yarnflow.rest.framework.route import Call, Route
+from yarnflow.rest.framework.sign_in import SignIn
 from yarnflow.rest.framework.uploads import Uploads
 from yarnflow.rest.handlers.context import Cluster
 from yarnflow.rest.routes import SECTIONS
@@ -83,4 +84,4 @@ def application(cluster: Cluster, authentication: Authentication, pool: HandlerP
     """The REST interface of a leading JobManager."""
     programs = cluster.programs
     uploads = None if programs is None else Uploads(programs.store.new_body, programs.max_bytes)
-    return Application(ROUTES, cluster, authentication, pool, uploads)
+    return SignIn(Application(ROUTES, cluster, authentication, pool, uploads), authentication)
