@@ -29,9 +29,9 @@ same as an OpenAPI document.
 application leads there. A master that stands by passes each request on to the leader.
 
 **Tokens.** Unless `rest.authentication.enabled` is false, a request needs `Authorization: Bearer TOKEN` or
-`X-Yarnflow-Token: TOKEN`; one token of the cluster may only read. Browsers are let in by the link of `yarnflow
-dashboard`. How each client sends a token, and by which host names a request may come, stands in [Reaching the
-REST interface](../rest-access.md).
+`X-Yarnflow-Token: TOKEN`; one token of the cluster may only read. Browsers are let in by the link of
+`yarnflow dashboard`. How each client sends a token, and by which host names a request may come, stands in
+[Reaching the REST interface](../rest-access.md).
 YARN's web proxy passes on neither header, and no method but GET and PUT: through it everybody it lets in
 may read, and `yarn-cancel` and `yarn-stop` take the token in the body of a PUT, `{"token": "…"}`, or in the
 query of a GET, which ends up in logs.
@@ -48,7 +48,8 @@ with `cancel-job` nothing is read after the savepoint, and the job ends FINISHED
 happen, `progress` once a second at most. It ends with the job. `Last-Event-ID` goes on behind that event.
 
 **Programs.** `/jars` takes Python files and .zip archives where `web.submit.enable` is on, which it is by
-default unless `rest.authentication.enabled` is false. Whoever may write runs any code there as the user of the JobManager. main()
+default unless `rest.authentication.enabled` is false. Whoever may write runs any code there as the user of
+the JobManager. main()
 of a program runs in a process of its own beside the JobManager, for `web.submit.timeout` at most, and
 submits its jobs as `yarnflow submit -d` does; the answer names the first one. A job of the same name that
 runs already is answered again, unless `client.on-existing` in `flinkConfiguration` says otherwise.
