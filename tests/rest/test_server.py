@@ -22,6 +22,7 @@ from yarnflow.core.checkpoint.messages import (
     CheckpointTrigger,
 )
 from yarnflow.core.states import JobStatus
+from yarnflow.rest.access.hosts import AllowedHosts
 from yarnflow.rest.access.tokens import Access, token
 from yarnflow.rest.framework import application, proxy, server
 from yarnflow.rest.framework.authentication import Authentication
@@ -529,6 +530,25 @@ def test_a_standby_without_a_leader(leader: str) -> None:
     response = connection.getresponse()
     assert (response.status, response.headers["Retry-After"]) == (503, "1")
     assert "this master is a standby" in json.load(response)["errors"][0]
+    connection.close()
+    made.stop()
+
+
+@pytest.mark.parametrize(
+    "origin, status", [("http://standby.example", 202), ("http://evil.example", 403), ("null", 403)]
+)
+def test_a_standby_is_asked_by_its_own_name_and_its_pages_are_the_leaders(
+    web: WebServer, bench: Bench, origin: str, status: int
+) -> None:
+    proxy_of_leader = LeaderProxy(lambda: f"http://127.0.0.1:{web.port}", Authentication())
+    made = WebServer(
+        socket.create_server(("127.0.0.1", 0)), proxy_of_leader, AllowedHosts(["standby.example"], "")
+    )
+    made.start()
+    connection = HTTPConnection("127.0.0.1", made.port, timeout=PATIENCE.answer_s)
+    connection.request("PATCH", f"/jobs/{NEW}", headers={"Host": "standby.example", "Origin": origin})
+    assert connection.getresponse().status == status
+    assert bench.view.canceled == ([NEW] if status == 202 else [])
     connection.close()
     made.stop()
 
