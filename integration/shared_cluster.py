@@ -7,15 +7,14 @@ must not leave a job.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from integration.conftest import KEEP_DRIVER, Commands, Started, commands_in, wait_until
-from integration.rest.client import Rest
+from integration.rest.client import Rest, Served
 from yarnflow.api.executor import use_executor
 from yarnflow.cli.common import with_target
 from yarnflow.cli.configuration import load_configuration
@@ -29,8 +28,6 @@ _OPTIONS: Final = (
     KEEP_DRIVER,
     "-Djobmanager.rpc.port=0",
     "-Dmetrics.fetcher.update-interval=1 s",
-    # without it nobody may upload programs
-    "-Drest.authentication.enabled=true",
     "-Drest.bind-port=0",
     f"-Dtaskmanager.numberOfTaskSlots={SLOTS}",
     "-Dweb.submit.timeout=3 min",
@@ -58,18 +55,15 @@ class SharedCluster:
         options = [*_OPTIONS, f"-Dio.tmp.dirs={directory}"]
         job_manager = commands.start("jobmanager", *options)
 
-        def serving() -> tuple[dict[str, Any], dict[str, str]] | None:
+        def serving() -> Served | None:
             assert job_manager.process.poll() is None, job_manager.stderr
-            for file in directory.glob("yarnflow-*/standalone-*/jobmanager.json"):
-                tokens = file.with_name("rest-tokens.json")
-                if tokens.exists():
-                    return json.loads(file.read_text()), json.loads(tokens.read_text())
-            return None
+            return Served.below(directory)
 
-        master, tokens = wait_until(serving, "the JobManager to serve")
+        served = wait_until(serving, "the JobManager to serve")
         task_manager = commands.start("taskmanager", *options)
-        rest = Rest(master["web_address"], tokens["write"])
-        cluster = cls(commands, job_manager, task_manager, master["address"], rest, tokens["read"])
+        cluster = cls(
+            commands, job_manager, task_manager, served.address, served.rest, served.read_token
+        )
         wait_until(lambda: cluster.works, "the TaskManager's slots")
         return cluster
 

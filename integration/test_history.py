@@ -16,6 +16,7 @@ import pytest
 
 from integration.conftest import ROOT, Commands, commands_in, wait_until
 from integration.processes import processes
+from integration.rest.client import Served
 from integration.servers import free_port
 from tests.patience import PATIENCE
 
@@ -76,10 +77,9 @@ def archived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archived]:
     """Two jobs end, one of them FAILED, and then their cluster."""
     directory = tmp_path_factory.mktemp("history")
     (directory / "events").mkdir()
-    port = free_port()
     where = [f"-Djobmanager.rpc.port={free_port()}", f"-Dio.tmp.dirs={directory}"]
     archives = f"-Djobmanager.archive.fs.dir=file://{directory}/archives"
-    settings = [*where, f"-Drest.port={port}", archives, "-Dtaskmanager.numberOfTaskSlots=2"]
+    settings = [*where, "-Drest.port=0", archives, "-Dtaskmanager.numberOfTaskSlots=2"]
     environment = {"YARNFLOW_PID_DIR": str(directory / "pids")}
     events = ["-Dspark.eventLog.enabled=true", f"-Dspark.eventLog.dir=file://{directory}/events",
               "-Dhistoryserver.spark.url=http://spark:18080"]  # fmt: skip
@@ -101,10 +101,11 @@ def archived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archived]:
                 lambda: all(file.exists() for file in files), "the archives of both jobs", PATIENCE.job_s
             )
             answers = {}
+            served = wait_until(lambda: Served.below(directory), "the JobManager's tokens")
             for file in files:
                 assert file.stat().st_mode & 0o077 == 0
                 for entry in json.loads(file.read_bytes())["archive"]:
-                    answers[entry["path"]] = _get(f"http://127.0.0.1:{port}{entry['path']}")
+                    answers[entry["path"]] = served.rest.get(entry["path"])
         finally:
             stop = commands.start_command([ROOT / "scripts" / "stop-cluster.sh"], environment)
             assert stop.wait() == 0, stop.stdout + stop.stderr

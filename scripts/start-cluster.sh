@@ -63,4 +63,5 @@ for number in $(seq "$count"); do
 done
 # with the options of this command the port may be another one than a client's configuration says
 address=$(sed -n 's/^JobManager serves at \([^ ]*\) .*/\1/p' "$pids/jobmanager.out" | tail -n 1)
+echo "Dashboard: yarnflow dashboard -m ${address:-HOST:PORT} prints a link"
 echo "Submit with: yarnflow submit -m ${address:-HOST:PORT} PROGRAM    Stop with: scripts/stop-cluster.sh"

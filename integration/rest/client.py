@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -105,6 +106,32 @@ class Rest:
         except AssertionError:
             failures = self.get(f"/jobs/{job_id}/exceptions")["exceptionHistory"]["entries"]
             raise AssertionError(f"job {job_id} is {states[-1]}: {failures}") from None
+
+
+@dataclass(frozen=True)
+class Served:
+    """A standalone JobManager that serves."""
+
+    #: ``host:port``
+    address: str
+    web_address: str
+    read_token: str
+    write_token: str
+
+    @classmethod
+    def below(cls, directory: Path) -> Served | None:
+        """What one has published that has ``io.tmp.dirs`` there; None = not all of it yet."""
+        for file in directory.glob("yarnflow-*/standalone-*/rest-tokens.json"):
+            master = file.with_name("jobmanager.json")
+            if master.exists():
+                told, tokens = json.loads(master.read_text()), json.loads(file.read_text())
+                return cls(told["address"], told["web_address"], tokens["read"], tokens["write"])
+        return None
+
+    @property
+    def rest(self) -> Rest:
+        """A client that may write."""
+        return Rest(self.web_address, self.write_token)
 
 
 @dataclass(frozen=True)

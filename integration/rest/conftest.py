@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -60,6 +61,12 @@ class Reader:
         self.page.on("console", self._hear)
         self.page.on("response", self._check)
         self.page.on("request", self._see)
+
+    def sign_in(self, link: str) -> None:
+        """Be let in by what ``yarnflow dashboard`` prints."""
+        self._hosts.add(urlsplit(link).netloc)
+        self.page.goto(link)
+        expect(self.page).not_to_have_url(re.compile("code="))
 
     def open(self, url: str, place: str = "") -> Page:
         """Load the dashboard anew at a place, such as ``jobs``, and wait until it is drawn."""

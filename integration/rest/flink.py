@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from integration.conftest import ROOT
+from integration.rest.client import Rest
 from tests.patience import PATIENCE
 from yarnflow.spark.launch.java import find_java
 
@@ -57,19 +58,23 @@ class FlinkCommand:
 
     #: for its configuration, which is empty: all it knows is what a test tells it
     directory: Path
-    #: ``host:port`` of the REST interface
-    address: str
+    rest: Rest
 
     def __call__(self, action: str, *arguments: str | Path) -> Said:
         """Run one action to its end."""
         (self.directory / "config.yaml").touch()
         command = [
             str(find_java().program), "-XX:TieredStopAtLevel=1", "-cp", f"{jars()}/*",
-            "org.apache.flink.client.cli.CliFrontend", action, "-m", self.address, *map(str, arguments),
+            "org.apache.flink.client.cli.CliFrontend", action, "-m", self.rest.url.removeprefix("http://"),
+            *map(str, arguments),
         ]  # fmt: skip
         done = subprocess.run(
             command,
-            env={**os.environ, "FLINK_CONF_DIR": str(self.directory)},
+            env={
+                **os.environ,
+                "FLINK_CONF_DIR": str(self.directory),
+                "FLINK_REST_CLIENT_HEADERS": f"Authorization:Bearer {self.rest.token}",
+            },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -81,24 +86,23 @@ class FlinkCommand:
 
 
 class FlinkDashboard:
-    """Serves the dashboard's files, and passes on everything else to a JobManager.
+    """Serves the dashboard's files, and passes on everything else to a JobManager, with the token.
 
     Parameters
     ----------
     directory : Path
         Where the files are unpacked.
-    address : str
-        ``http://host:port`` of the REST interface.
+    rest : Rest
     """
 
-    def __init__(self, directory: Path, address: str) -> None:
+    def __init__(self, directory: Path, rest: Rest) -> None:
         (archive,) = jars().glob("flink-runtime-web-*.jar")
         with zipfile.ZipFile(archive) as file:
             file.extractall(directory, [name for name in file.namelist() if name.startswith("web/")])
 
         class Handler(_Handler):
             folder = directory / "web"
-            behind = address
+            behind = rest
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
@@ -114,7 +118,7 @@ class FlinkDashboard:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     folder: Path
-    behind: str
+    behind: Rest
 
     def log_message(self, format: str, *arguments: object) -> None:
         pass
@@ -126,12 +130,15 @@ class _Handler(BaseHTTPRequestHandler):
             return
         length = int(self.headers.get("Content-Length") or 0)
         request = Request(
-            self.behind + self.path,
+            self.behind.url + self.path,
             data=self.rfile.read(length) if length else None,
             headers={
-                name: value
-                for name, value in self.headers.items()
-                if name.lower() not in _NOT_PASSED_ON and not name.lower().startswith("sec-")
+                "Authorization": f"Bearer {self.behind.token}",
+                **{
+                    name: value
+                    for name, value in self.headers.items()
+                    if name.lower() not in _NOT_PASSED_ON and not name.lower().startswith("sec-")
+                },
             },
             method=self.command,
         )

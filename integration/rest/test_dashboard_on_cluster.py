@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +14,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from integration.conftest import Commands, Started, commands_in, wait_until
 from integration.processes import JOB_MANAGER, processes
+from integration.rest.client import Served
 from integration.rest.conftest import Reader, tab_to, violations
 from integration.servers import free_port
 from tests.patience import PATIENCE
@@ -129,11 +128,18 @@ class Cluster:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/"
+        return f"http://localhost:{self.port}/"
+
+    @property
+    def link(self) -> str:
+        """A link to the dashboard by which a browser may change something."""
+        told = self.run("dashboard")
+        assert told.process.returncode == 0, told.stderr
+        return told.stdout.strip()
 
     def get(self, path: str) -> Any:
-        with urllib.request.urlopen(f"{self.url}{path}", timeout=PATIENCE.answer_s) as answer:
-            return json.load(answer)
+        served = wait_until(lambda: Served.below(self.directory), "the JobManager's tokens")
+        return served.rest.get(f"/{path}")
 
     def start_job_manager(self) -> Started:
         """None runs."""
@@ -231,6 +237,7 @@ def _grows(locator: Locator) -> None:
 @pytest.mark.gate
 def test_job_is_watched_and_stopped_by_keyboard(cluster: Cluster, reader: Reader) -> None:
     job_id = cluster.submit("counts.py", COUNTS)
+    reader.sign_in(cluster.link)
     page = reader.open(cluster.url, "overview")
     expect(page.get_by_role("link", name="counts")).to_be_visible()
     tab_to(page, "counts")
@@ -271,6 +278,7 @@ def test_job_is_watched_and_stopped_by_keyboard(cluster: Cluster, reader: Reader
 
 
 def test_page_goes_on_when_the_job_manager_was_killed(cluster: Cluster, reader: Reader) -> None:
+    reader.sign_in(cluster.link)
     page = reader.open(cluster.url, "overview")
     expect(page.locator("main")).to_contain_text("TaskManagers")
     before = cluster.job_manager
@@ -290,6 +298,7 @@ def test_page_goes_on_when_the_job_manager_was_killed(cluster: Cluster, reader: 
 def test_every_page_shows_what_happens(cluster: Cluster, desk: Reader, phone: Reader) -> None:
     """The desk with light colours, the phone with dark ones."""
     for reader in (desk, phone):
+        reader.sign_in(cluster.link)
         for place, text in {"overview": "yarnflow submit", "jobs": "No job is running."}.items():
             look(reader, cluster, place, text)
     failed = cluster.submit("failing.py", FAILING)

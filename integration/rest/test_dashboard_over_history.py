@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from integration.rest.conftest import Reader, violations
-from tests.rest.bench import DESCRIPTION, NEW, OLD, Bench
+from tests.rest.bench import DESCRIPTION, HOSTS, NEW, OLD, Bench
 from tests.rest.history.bench import HistoryBench, archive, ended, job_id, recorder
 from yarnflow.core.job.description import EventLog
 from yarnflow.core.metrics import MetricScope, ScopeKind
@@ -61,7 +61,7 @@ def history_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         bench.put(Owner("jobs", each), recorder(cluster).job(each))
     bench.put(FLINKS, archive(FLINKS, {FLINKS.root: ended(FLINKS.id)}))
     bench.fetcher.refresh()
-    server = WebServer(socket.create_server(("127.0.0.1", 0)), bench.app)
+    server = WebServer(socket.create_server(("127.0.0.1", 0)), bench.app, HOSTS)
     server.start()
     yield f"http://127.0.0.1:{server.port}/"
     server.stop()

@@ -15,10 +15,10 @@ from playwright.sync_api import expect
 
 from integration.conftest import wait_until
 from integration.rest.conftest import Reader, violations
-from tests.rest.bench import NEW, OLD, Bench
+from tests.rest.bench import HOSTS, NEW, OLD, Bench
 from yarnflow.core.states import JobStatus
+from yarnflow.rest.access.tokens import Access, token
 from yarnflow.rest.framework.server import WebServer
-from yarnflow.rest.framework.tokens import Access, token
 
 pytestmark = pytest.mark.may_rerun("a browser draws when it likes")
 
@@ -61,7 +61,7 @@ PAGES: Final = {
 @contextmanager
 def serving(bench: Bench) -> Iterator[str]:
     """The address of a bench's interface."""
-    server = WebServer(socket.create_server(("127.0.0.1", 0)), bench.app)
+    server = WebServer(socket.create_server(("127.0.0.1", 0)), bench.app, HOSTS)
     server.start()
     yield f"http://127.0.0.1:{server.port}/"
     server.stop()

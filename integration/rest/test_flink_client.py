@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
-from urllib.request import urlopen
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from integration.conftest import ROOT, Commands, commands_in, wait_until
+from integration.rest.client import Rest, Served
 from integration.rest.conftest import DESKTOP
 from integration.rest.flink import FlinkCommand, FlinkDashboard
 from tests.patience import PATIENCE
@@ -42,11 +41,10 @@ class Cluster:
     commands: Commands
     directory: Path
     options: list[str]
-    url: str
+    rest: Rest
 
     def get(self, path: str) -> Any:
-        with urlopen(self.url + path, timeout=PATIENCE.answer_s) as response:
-            return json.load(response)
+        return self.rest.get(path)
 
     def submit(self, name: str, parallelism: int = 1) -> str:
         """Submit a job that never ends by itself; returns its id."""
@@ -71,22 +69,21 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         f"-Dio.tmp.dirs={directory}", f"-Dexecution.checkpointing.savepoint-dir={directory}/savepoints",
     ]  # fmt: skip
     environment = {"YARNFLOW_PID_DIR": str(directory / "pids")}
-    ports = ["-Djobmanager.rpc.port=0", "-Drest.bind-port=0", "-Dweb.submit.enable=true"]
+    ports = ["-Djobmanager.rpc.port=0", "-Drest.bind-port=0"]
     with commands_in(directory) as commands:
         start = commands.start_command(
             [ROOT / "scripts/start-cluster.sh", "1", *options, *ports], environment
         )
         assert start.wait() == 0, start.stdout + start.stderr
-        (file,) = directory.glob("yarnflow-*/standalone-*/jobmanager.json")
-        master = json.loads(file.read_text())
-        yield Cluster(commands, directory, [*options, "-m", master["address"]], master["web_address"])
+        served = wait_until(lambda: Served.below(directory), "the JobManager to serve")
+        yield Cluster(commands, directory, [*options, "-m", served.address], served.rest)
         stop = commands.start_command([ROOT / "scripts/stop-cluster.sh"], environment)
         assert stop.wait() == 0, stop.stdout + stop.stderr
 
 
 @pytest.fixture
 def flink(cluster: Cluster, tmp_path: Path) -> FlinkCommand:
-    return FlinkCommand(tmp_path, cluster.url.removeprefix("http://"))
+    return FlinkCommand(tmp_path, cluster.rest)
 
 
 @pytest.mark.drill
@@ -178,7 +175,7 @@ def _general(path: str) -> str:
 
 @pytest.fixture
 def visitor(browser: Browser, cluster: Cluster, tmp_path: Path) -> Iterator[Visitor]:
-    dashboard = FlinkDashboard(tmp_path, cluster.url)
+    dashboard = FlinkDashboard(tmp_path, cluster.rest)
     context = browser.new_context(viewport=DESKTOP)
     yield Visitor(context.new_page(), dashboard.url)
     context.close()
@@ -212,8 +209,7 @@ def _pages_of_job(cluster: Cluster, kind: str, job: str) -> dict[str, str]:
 def test_every_page_of_flinks_dashboard_whose_data_exist(cluster: Cluster, visitor: Visitor) -> None:
     job = cluster.submit("shown")
     wait_until(cluster.is_in(job, "RUNNING"), "the job to run")
-    with urlopen(f"{cluster.url}/jobs/{job}/checkpoints", data=b"{}", timeout=PATIENCE.answer_s) as answer:
-        trigger = json.load(answer)["request-id"]
+    trigger = cluster.rest.post(f"/jobs/{job}/checkpoints", {})["request-id"]
     wait_until(
         lambda: cluster.get(f"/jobs/{job}/checkpoints/{trigger}")["status"]["id"] == "COMPLETED",
         "a checkpoint",

@@ -7,7 +7,6 @@ import os
 import random
 from collections.abc import Iterator
 from typing import Any, Final
-from urllib.request import urlopen
 
 import pytest
 import schemathesis
@@ -17,6 +16,7 @@ from schemathesis.core.result import Ok
 from schemathesis.specs.openapi import checks
 
 from integration.conftest import commands_in, wait_until
+from integration.rest.client import Rest, Served
 from tests.patience import PATIENCE
 from yarnflow.rest.web import openapi_json
 
@@ -39,48 +39,37 @@ _OTHERS: Final = settings(
 )
 
 
-def get(url: str) -> Any:
-    with urlopen(url, timeout=PATIENCE.answer_s) as response:
-        return json.load(response)
-
-
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def rest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rest]:
     """A JobManager with a job that waits for slots; its driver is started, and nothing else."""
     running = os.environ.get("YARNFLOW_TEST_REST")
     if running:  # one that is there, to try a test again and again
-        yield running
+        yield Rest(running, os.environ.get("YARNFLOW_TEST_REST_TOKEN", ""))
         return
     directory = tmp_path_factory.mktemp("rest")
     with commands_in(directory) as commands:
         here = f"-Dio.tmp.dirs={directory}"
         ports = ("-Djobmanager.rpc.port=0", "-Drest.bind-port=0")
-        commands.start("jobmanager", here, *ports, "-Dweb.submit.enable=true")
-
-        def serving() -> dict[str, Any] | None:
-            for file in directory.glob("yarnflow-*/standalone-*/jobmanager.json"):
-                return dict(json.loads(file.read_text()))
-            return None
-
-        master = wait_until(serving, "the JobManager to serve")
+        commands.start("jobmanager", here, *ports)
+        served = wait_until(lambda: Served.below(directory), "the JobManager to serve")
         program = directory / "program.py"
         program.write_text("from pyspark.sql import SparkSession\nSparkSession.builder.getOrCreate()\n")
         submitted = commands.run(
-            "submit", "--detached", "--target", "remote", "-m", master["address"], here, program
+            "submit", "--detached", "--target", "remote", "-m", served.address, here, program
         )
         assert submitted.process.returncode == 0, submitted.stderr
-        yield master["web_address"]
+        yield served.rest
 
 
 @pytest.fixture(scope="module")
-def known(address: str) -> Known:
+def known(rest: Rest) -> Known:
     """What there is, by the names of parameters."""
-    jobs = [job["id"] for job in get(f"{address}/jobs")["jobs"]]
+    jobs = [job["id"] for job in rest.get("/jobs")["jobs"]]
     return {
         "jobid": jobs,
-        "vertexid": [vertex["id"] for job in jobs for vertex in get(f"{address}/jobs/{job}")["vertices"]],
-        "taskmanagerid": [each["id"] for each in get(f"{address}/taskmanagers")["taskmanagers"]],
-        "filename": [log["name"] for log in get(f"{address}/jobmanager/logs")["logs"]],
+        "vertexid": [vertex["id"] for job in jobs for vertex in rest.get(f"/jobs/{job}")["vertices"]],
+        "taskmanagerid": [each["id"] for each in rest.get("/taskmanagers")["taskmanagers"]],
+        "filename": [log["name"] for log in rest.get("/jobmanager/logs")["logs"]],
         "subtaskindex": ["0"],
         "attempt": ["0"],
     }
@@ -106,19 +95,20 @@ def aimed(case: schemathesis.Case[Any], known: Known) -> None:
 )
 @pytest.mark.parametrize("operation", [o for o in OPERATIONS if o.path not in _SPARED], ids=lambda o: o.label)
 def test_no_bug_is_found(
-    operation: schemathesis.APIOperation[Any, Any, Any, Any], how: settings, address: str, known: Known
+    operation: schemathesis.APIOperation[Any, Any, Any, Any], how: settings, rest: Rest, known: Known
 ) -> None:
     @how
     @given(case=operation.as_strategy())
     def ask(case: schemathesis.Case[Any]) -> None:
         aimed(case, known)
-        response = case.call(base_url=address, timeout=PATIENCE.answer_s)
+        headers = {"Authorization": f"Bearer {rest.token}"}
+        response = case.call(base_url=rest.url, headers=headers, timeout=PATIENCE.answer_s)
         assert response.status_code != 500, response.text
         case.validate_response(response, checks=_WANTED)
 
     ask()
 
 
-def test_it_serves_all_the_same(address: str, known: Known) -> None:
+def test_it_serves_all_the_same(rest: Rest, known: Known) -> None:
     """After all the others; it is no later request that finds the damage."""
-    assert [job["id"] for job in get(f"{address}/jobs")["jobs"]] == known["jobid"]
+    assert [job["id"] for job in rest.get("/jobs")["jobs"]] == known["jobid"]

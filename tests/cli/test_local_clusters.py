@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -80,6 +81,15 @@ def test_the_token_of_its_rest_interface(machine: Machine, capsys: pytest.Captur
     assert (said.out, said.err) == ("write-token\n", "REST interface: http://jm:8081\n")
     assert main(["token", JOB, "--read-only"]) == 0
     assert capsys.readouterr().out == "read-token\n"
+
+
+def test_a_link_to_its_dashboard(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dashboard", JOB]) == 0
+    link = capsys.readouterr().out
+    assert link.startswith("http://jm:8081/?code=write-") and link.endswith(f"#/job/{JOB}\n")
+    assert "write-token" not in link
+    assert main(["dashboard", JOB, "--read-only", "--json"]) == 0
+    assert "http://jm:8081/?code=read-" in json.loads(capsys.readouterr().out)["link"]
 
 
 @pytest.mark.parametrize("verb", ["info", "checkpoints", "checkpoint", "drill"])

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from yarnflow.cli.view import LiveView, OutputPump, PlainView, make_view, query_cells, time_text
+from yarnflow.client.cluster import Page
 from yarnflow.core.checkpoint.messages import JobStop
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import ClusterOverview, ErrorInfo, FailureInfo, QueryProgress
@@ -117,6 +118,15 @@ def test_no_table_where_nobody_can_see_it(monkeypatch: pytest.MonkeyPatch) -> No
     assert make_view(stream=Terminal()).live
     monkeypatch.setenv("TERM", "dumb")
     assert not make_view(stream=Terminal()).live
+
+
+def test_what_lets_a_browser_in_is_for_a_terminal_alone() -> None:
+    page = Page("http://jm/#/job/1", "http://jm/?code=x#/job/1")
+    for is_terminal, shown in ((True, page.link), (False, page.address)):
+        out = io.StringIO()
+        out.isatty = lambda is_terminal=is_terminal: is_terminal  # type: ignore[method-assign, misc]
+        PlainView(out).submitted(JOB, "flights", False, page)
+        assert out.getvalue().splitlines()[-1] == f"Dashboard: {shown}"
 
 
 def test_table_shows_what_the_job_manager_reports() -> None:

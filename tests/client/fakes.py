@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from yarnflow.client.cluster import NO_PAGE, Page
 from yarnflow.core.checkpoint.messages import (
     CheckpointInfo,
     CheckpointKind,
@@ -104,7 +105,7 @@ class Listener:
         self.notes: list[str] = []
         self.names: list[str] = []
 
-    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool, page: str = "") -> None:
+    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool, page: Page = NO_PAGE) -> None:
         self.names.append(name)
 
     def changed(self, details: JobDetails, overview: ClusterOverview | None) -> None:

@@ -39,6 +39,7 @@ from yarnflow.core.metrics import MetricScope, ScopeKind
 from yarnflow.core.resources.provider import TaskManagerInfo
 from yarnflow.core.states import ExecutionState as S
 from yarnflow.core.states import JobStatus, RestartLevel
+from yarnflow.rest.access.hosts import AllowedHosts
 from yarnflow.rest.answers.cluster import Features
 from yarnflow.rest.framework.application import HandlerPool
 from yarnflow.rest.framework.authentication import Authentication
@@ -56,6 +57,8 @@ from yarnflow.testing.runtime import ManualClock
 OLD, NEW = JobId("a" * 32), JobId("b" * 32)
 NOW_MS = 1_000_000
 MAX_PROGRAM_BYTES = 1_000
+#: what tests ask for
+HOSTS = AllowedHosts(["jm", "x"], "gateway.example, .ingress.example")
 
 
 def vertex(*states: S, name: str = "v1") -> VertexInfo:
@@ -185,7 +188,14 @@ def subtask(index: int, vertex_id: str = "v1", job_id: JobId = NEW) -> MetricSco
 class Bench:
     """The REST interface of such a cluster; this object has all parts of it."""
 
-    def __init__(self, secret: bytes = b"", proxy_path: str = "", uploads: Path | None = None) -> None:
+    def __init__(
+        self,
+        secret: bytes = b"",
+        proxy_path: str = "",
+        uploads: Path | None = None,
+        *,
+        loopback_reads: bool = False,
+    ) -> None:
         self.clock = ManualClock(NOW_MS)
         self.view = FakeClusterView(
             [ENDED, LIVE],
@@ -200,6 +210,8 @@ class Bench:
         self.diagnostics = FakeTaskExecutor(logs={"jobmanager.log": b"jobmanager's"})
         self.operations = Operations(300_000, self.clock.monotonic_ms)
         self.changes = JobChanges()
+        #: of codes and sessions
+        self.passed_s = 0.0
         self.pool = HandlerPool(2)
         self.runner = FakeProgramRunner(NEW, DESCRIPTION)
         info = ClusterInfo(
@@ -209,7 +221,15 @@ class Bench:
             self.view, self.metrics, self.diagnostics, self.operations, self.clock, info, self.changes,
             None if uploads is None else Programs(ProgramStore(uploads), self.runner, MAX_PROGRAM_BYTES),
         )  # fmt: skip
-        self.app: ASGIApp = Guarded(application(self.cluster, Authentication(secret), self.pool), proxy_path)
+        self.app: ASGIApp = Guarded(
+            application(self.cluster, Authentication(secret, loopback_reads, self.now_s), self.pool),
+            HOSTS,
+            proxy_path,
+        )
+
+    def now_s(self) -> float:
+        """Time since the epoch."""
+        return NOW_MS / 1000 + self.passed_s
 
     def get(self, target: str, status: int = 200) -> Any:
         """The JSON of an answer."""

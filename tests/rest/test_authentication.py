@@ -6,7 +6,7 @@ import pytest
 
 from tests.rest.asgi import ask
 from tests.rest.bench import NEW, Bench
-from yarnflow.rest.framework.tokens import Access, token
+from yarnflow.rest.access.tokens import Access, token
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 READ, WRITE = token(SECRET, Access.READ), token(SECRET, Access.WRITE)
@@ -137,6 +137,53 @@ def test_yarns_proxy_passes_on_the_origin_of_its_own_pages(secret: bytes, sent: 
             assert answer.status == status, (path, what)
     # what a page of another site could have a browser send without asking first
     assert ask(bench.app, "GET", f"/{PROXY}/jobs/{NEW}/yarn-cancel", headers=origin).status == 403
+
+
+# --- from the machine itself, for one release ---
+
+
+def test_who_asks_from_this_machine_may_read_and_is_warned(caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench(SECRET, loopback_reads=True)
+    for client in ("127.0.0.1", "127.3.2.1", "::1"):
+        answer = ask(bench.app, "GET", "/overview", client=client)
+        assert answer.status == 200 and answer.headers["warning"].startswith('299 yarnflow "')
+        assert ask(bench.app, "PATCH", f"/jobs/{NEW}", client=client).status == 401
+    assert sum("answered without a token" in record.message for record in caplog.records) == 1
+    assert not bench.view.canceled
+
+
+def test_what_needs_no_warning_has_none() -> None:
+    bench = Bench(SECRET, loopback_reads=True)
+    with_token = ask(bench.app, "GET", "/overview", headers={"x-yarnflow-token": READ}, client="127.0.0.1")
+    page = ask(bench.app, "GET", "/", client="127.0.0.1")
+    assert (with_token.status, page.status) == (200, 200)
+    assert "warning" not in with_token.headers and "warning" not in page.headers
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"authorization": "Bearer wrong"},
+        {"authorization": "Bearer "},
+        {"authorization": "Basic YTpi"},
+        {"x-yarnflow-token": ""},
+        {"x-yarnflow-token": "wrong"},
+        {"forwarded": "for=10.0.0.1"},
+        {"x-forwarded-for": "127.0.0.1"},
+        {"x-real-ip": "127.0.0.1"},
+        {"via": "1.1 gateway"},
+        {"x-yarnflow-forwarded": "1"},
+        {"host": "gateway.example"},
+    ],
+)
+def test_a_wrong_token_and_a_gateway_are_not_this_machine(headers: dict[str, str]) -> None:
+    bench = Bench(SECRET, loopback_reads=True)
+    assert ask(bench.app, "GET", "/overview", headers=headers, client="127.0.0.1").status == 401
+
+
+def test_others_and_clusters_on_yarn_have_no_exception(bench: Bench) -> None:
+    assert ask(Bench(SECRET, loopback_reads=True).app, "GET", "/overview", client="10.0.0.9").status == 401
+    assert ask(bench.app, "GET", "/overview", client="127.0.0.1").status == 401
 
 
 def test_who_may_not_ask_hears_nothing_of_what_there_is(bench: Bench) -> None:

@@ -16,7 +16,7 @@ import pytest
 from tests.rest.asgi import Answer, ask
 from tests.rest.bench import MAX_PROGRAM_BYTES, NEW, Bench
 from yarnflow.errors import ProgramFailed, SavepointNotFound
-from yarnflow.rest.framework.tokens import Access, token
+from yarnflow.rest.access.tokens import Access, token
 from yarnflow.rest.programs import archive as archive_module
 from yarnflow.rest.programs import store
 from yarnflow.rest.programs.running import ProgramRun

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.patience import PATIENCE
-from tests.rest.bench import NEW, Bench
+from tests.rest.bench import HOSTS, NEW, Bench
 from yarnflow.core.checkpoint.messages import (
     CheckpointInfo,
     CheckpointKind,
@@ -22,18 +22,19 @@ from yarnflow.core.checkpoint.messages import (
     CheckpointTrigger,
 )
 from yarnflow.core.states import JobStatus
+from yarnflow.rest.access.hosts import AllowedHosts
+from yarnflow.rest.access.tokens import Access, token
 from yarnflow.rest.framework import application, proxy, server
 from yarnflow.rest.framework.authentication import Authentication
 from yarnflow.rest.framework.proxy import LeaderProxy
 from yarnflow.rest.framework.server import WebServer, _Protocol
-from yarnflow.rest.framework.tokens import Access, token
 from yarnflow.rest.handlers import events
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 
 
 def serve(app: Any) -> WebServer:
-    made = WebServer(socket.create_server(("127.0.0.1", 0)), app)
+    made = WebServer(socket.create_server(("127.0.0.1", 0)), app, HOSTS)
     made.start()
     return made
 
@@ -533,6 +534,25 @@ def test_a_standby_without_a_leader(leader: str) -> None:
     made.stop()
 
 
+@pytest.mark.parametrize(
+    "origin, status", [("http://standby.example", 202), ("http://evil.example", 403), ("null", 403)]
+)
+def test_a_standby_is_asked_by_its_own_name_and_its_pages_are_the_leaders(
+    web: WebServer, bench: Bench, origin: str, status: int
+) -> None:
+    proxy_of_leader = LeaderProxy(lambda: f"http://127.0.0.1:{web.port}", Authentication())
+    made = WebServer(
+        socket.create_server(("127.0.0.1", 0)), proxy_of_leader, AllowedHosts(["standby.example"], "")
+    )
+    made.start()
+    connection = HTTPConnection("127.0.0.1", made.port, timeout=PATIENCE.answer_s)
+    connection.request("PATCH", f"/jobs/{NEW}", headers={"Host": "standby.example", "Origin": origin})
+    assert connection.getresponse().status == status
+    assert bench.view.canceled == ([NEW] if status == 202 else [])
+    connection.close()
+    made.stop()
+
+
 def test_standbys_do_not_send_a_request_round_for_ever() -> None:
     ports: list[int] = []
     made = serve(LeaderProxy(lambda: f"http://127.0.0.1:{ports[0]}", Authentication()))
@@ -549,6 +569,7 @@ def test_who_comes_through_yarns_proxy_to_a_standby_may_read_from_the_leader() -
     passed_on = WebServer(
         socket.create_server(("127.0.0.1", 0)),
         LeaderProxy(lambda: f"http://127.0.0.1:{leader.port}", Authentication(SECRET)),
+        HOSTS,
         "by-proxy",
     )
     passed_on.start()

@@ -24,6 +24,7 @@ from yarnflow.cli.configuration import load_configuration
 from yarnflow.cli.restore_options import with_state
 from yarnflow.cli.targets import LOCAL
 from yarnflow.cli.view import OutputPump, StateLines, submitted_lines
+from yarnflow.client.cluster import NO_PAGE, Page
 from yarnflow.client.executor import ClusterExecutor
 from yarnflow.client.job_client import ClusterJobClient
 from yarnflow.config.options import client
@@ -51,8 +52,8 @@ class LoggedJobs:
         self._output = output
         self._lines = StateLines()
 
-    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool, page: str = "") -> None:
-        for line in submitted_lines(job_id, name, attached_to_existing, page):
+    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool, page: Page = NO_PAGE) -> None:
+        for line in submitted_lines(job_id, name, attached_to_existing, page.address):
             logger.info("%s", line)
 
     def changed(self, details: JobDetails, overview: ClusterOverview | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,14 +12,17 @@ import click
 
 from yarnflow.cli.common import cluster_options, existing_clusters, named_mode, names_cluster
 from yarnflow.cli.output import Shown, Verb
+from yarnflow.cli.view import shown_address
+from yarnflow.client.cluster import Page
 from yarnflow.client.discovery.asking import Silent
 from yarnflow.client.discovery.clusters import Clusters, Listing
 from yarnflow.config.options import client
 from yarnflow.core.ids import JobId
-from yarnflow.core.messages import JobOverview
+from yarnflow.core.messages import JobOverview, RestAccess
 from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.errors import ApplicationNotFound, RpcUnavailable, YarnflowError
+from yarnflow.rest.access.links import dashboard_link
 
 if TYPE_CHECKING:
     from yarnflow.config.configuration import Configuration
@@ -79,19 +83,25 @@ def command(show_all: bool, running: bool, scheduled: bool, configuration: Confi
     """
     both = running == scheduled
     running, scheduled = running or both, scheduled or both
-    found = _list(configuration)
+    found, accesses = _list(configuration)
+    links = {access.address: shown_address(_page(access), sys.stderr) for access in accesses}
     for cluster in found.clusters:
         if cluster.error:
             click.echo(f"note: {cluster.name}: {cluster.error}", err=True)
         elif cluster.web_address:
-            click.echo(f"Dashboard: {cluster.web_address} ({cluster.name})", err=True)
+            click.echo(f"Dashboard: {links[cluster.web_address]} ({cluster.name})", err=True)
     chosen = [job for job in found.jobs if _chosen(job, running, scheduled, show_all)]
     several = len({job.cluster for job in chosen}) > 1
     text = format_jobs(chosen, running=running, scheduled=scheduled, ended=show_all, with_cluster=several)
     return Shown(JobList(tuple(chosen), found.clusters), text)
 
 
-def _list(configuration: Configuration) -> JobList:
+def _page(access: RestAccess) -> Page:
+    return Page(access.address, dashboard_link(access))
+
+
+def _list(configuration: Configuration) -> tuple[JobList, list[RestAccess]]:
+    """The jobs, and how to look at their clusters."""
     mode = named_mode(configuration)
     if mode is None and names_cluster(configuration):
         return _of_named(configuration)
@@ -101,7 +111,8 @@ def _list(configuration: Configuration) -> JobList:
         raise _nobody(clusters, silent, mode)
     jobs = [_listed(job, one.candidate.name) for one in listings for job in one.jobs]
     heard = [_heard(one) for one in listings]
-    return _in_order(jobs, [*heard, *map(_unheard, silent)])
+    listed = _in_order(jobs, [*heard, *map(_unheard, silent)])
+    return listed, [one.access for one in listings]
 
 
 def _nobody(clusters: Clusters, silent: Sequence[Silent], mode: DeploymentMode | None) -> YarnflowError:
@@ -112,17 +123,18 @@ def _nobody(clusters: Clusters, silent: Sequence[Silent], mode: DeploymentMode |
     return clusters.nobody()
 
 
-def _of_named(configuration: Configuration) -> JobList:
-    jobs, clusters = [], []
+def _of_named(configuration: Configuration) -> tuple[JobList, list[RestAccess]]:
+    jobs, clusters, accesses = [], [], []
     with existing_clusters(configuration) as connections:
         for connection in connections:
             gateway = connection.gateway()
             name = str(connection) if len(connections) > 1 else connection.named_by
             target = configuration.get(client.TARGET) if configuration.is_set(client.TARGET) else ""
-            address = gateway.rest_access().address
-            clusters.append(ListedCluster(name, target, connection.named_by, address, ""))
+            access = gateway.rest_access()
+            accesses.append(access)
+            clusters.append(ListedCluster(name, target, connection.named_by, access.address, ""))
             jobs += [_listed(job, name) for job in gateway.list_jobs()]
-    return _in_order(jobs, clusters)
+    return _in_order(jobs, clusters), accesses
 
 
 def _listed(job: JobOverview, cluster: str) -> ListedJob:
@@ -141,7 +153,7 @@ def _listed(job: JobOverview, cluster: str) -> ListedJob:
 
 def _heard(listing: Listing) -> ListedCluster:
     candidate = listing.candidate
-    return ListedCluster(candidate.name, candidate.target, candidate.named_by, listing.web_address, "")
+    return ListedCluster(candidate.name, candidate.target, candidate.named_by, listing.access.address, "")
 
 
 def _unheard(silent: Silent) -> ListedCluster:

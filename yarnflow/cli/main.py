@@ -39,6 +39,7 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "jobmanager": ("jobmanager", "Run the JobManager of a standalone cluster."),
     "taskmanager": ("taskmanager", "Run a TaskManager of a standalone cluster."),
     "historyserver": ("historyserver", "Show jobs that have ended, from their archives."),
+    "dashboard": ("dashboard", "Print a link that lets a browser into a cluster's dashboard."),
     "token": ("token", "Print the token of a cluster's REST interface."),
     "logs": ("logs", "Show the logs of a job or application on YARN."),
     "doctor": ("doctor", "Check what jobs need, line by line, and say what to do."),

@@ -33,7 +33,7 @@ from yarnflow.cli.restore_options import (
 )
 from yarnflow.cli.targets import find_target
 from yarnflow.cli.view import OutputPump, View, make_view
-from yarnflow.client.cluster import ClusterConnection, ProgramCluster
+from yarnflow.client.cluster import NO_PAGE, ClusterConnection, Page, ProgramCluster
 from yarnflow.client.executor import ClusterExecutor, script_submission, shipped_options
 from yarnflow.client.jars.bring import JarBringer, configuration_with_jars
 from yarnflow.client.jars.files import present_jars
@@ -175,7 +175,7 @@ class _Watched:
     def live(self) -> bool:
         return self._view.live
 
-    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool, page: str = "") -> None:
+    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool, page: Page = NO_PAGE) -> None:
         self._seen[job_id] = SubmittedJob(job_id, name, JobStatus.CREATED, attached_to_existing)
         self._view.submitted(job_id, name, attached_to_existing, page)
 

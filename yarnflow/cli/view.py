@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Protocol, TextIO
 
+from yarnflow.client.cluster import NO_PAGE, Page
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import ClusterOverview, FailureInfo, JobDetails, QueryProgress
 from yarnflow.core.states import JobStatus, RestartLevel
@@ -56,7 +57,9 @@ class View(Protocol):
     def live(self) -> bool:
         """It draws on the terminal, so that nobody else may."""
 
-    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool, page: str = "") -> None: ...
+    def submitted(
+        self, job_id: JobId, name: str, attached_to_existing: bool, page: Page = NO_PAGE
+    ) -> None: ...
 
     def begin(self, details: JobDetails) -> None:
         """A job that others have submitted, as it is now; what has happened to it is not shown."""
@@ -171,8 +174,8 @@ class PlainView:
         """It does not draw."""
         return False
 
-    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool, page: str = "") -> None:
-        for line in submitted_lines(job_id, name, attached_to_existing, page):
+    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool, page: Page = NO_PAGE) -> None:
+        for line in submitted_lines(job_id, name, attached_to_existing, shown_address(page, self._stream)):
             self.note(line)
 
     def begin(self, details: JobDetails) -> None:
@@ -204,6 +207,7 @@ class LiveView:
         from rich.console import Console
         from rich.live import Live
 
+        self._stream = stream
         self._verbose = verbose
         self._states = StateLines()
         self._last: dict[JobId, JobDetails] = {}
@@ -224,9 +228,9 @@ class LiveView:
         """It draws."""
         return True
 
-    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool, page: str = "") -> None:
+    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool, page: Page = NO_PAGE) -> None:
         """A line; from now on there is something to draw."""
-        for line in submitted_lines(job_id, name, attached_to_existing, page):
+        for line in submitted_lines(job_id, name, attached_to_existing, shown_address(page, self._stream)):
             self.note(line)
         # not earlier: until then the program may use the terminal as it likes
         if not self._started and not self._closed:
@@ -328,6 +332,11 @@ def time_text(at_ms: int) -> str:
         return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
     except (OverflowError, ValueError):
         return "end of input"
+
+
+def shown_address(page: Page, stream: TextIO) -> str:
+    """What a stream shows of a page: what lets a browser in is for a terminal alone, as logs are kept."""
+    return page.link if stream.isatty() else page.address
 
 
 def submitted_lines(job_id: JobId, name: str, attached_to_existing: bool, page: str) -> list[str]:

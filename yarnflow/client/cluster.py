@@ -6,12 +6,14 @@ Flink counterpart: ``ClusterClient`` and ``ClusterClientProvider``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import ClusterOverview, Fence, JobDetails, JobSubmission, JobSubmitted
 from yarnflow.core.ports import DispatcherGateway
 from yarnflow.errors import HaError, RpcTimeout, RpcUnavailable, YarnflowError
+from yarnflow.rest.access.links import dashboard_link
 
 
 class JobCluster(Protocol):
@@ -71,13 +73,29 @@ def job_details(cluster: JobCluster, job_id: JobId) -> JobDetails:
         return details
 
 
-def page_of(cluster: JobCluster, job_id: JobId) -> str:
-    """Address of a job's page in the dashboard; empty = there is none, or the cluster does not say."""
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of the dashboard."""
+
+    #: empty = there is none, or the cluster does not say
+    address: str = ""
+    #: the same with what lets a browser in, for a terminal of the cluster's owner
+    link: str = field(default="", repr=False)
+
+
+NO_PAGE: Final = Page()
+
+
+def page_of(cluster: JobCluster, job_id: JobId) -> Page:
+    """Return where a job can be watched."""
     try:
-        address = cluster.gateway().rest_access().address
+        access = cluster.gateway().rest_access()
     except YarnflowError:
-        return ""
-    return f"{address}/#/job/{job_id}" if address else ""
+        return NO_PAGE
+    if not access.address:
+        return NO_PAGE
+    place = f"job/{job_id}"
+    return Page(f"{access.address}/#/{place}", dashboard_link(access, place))
 
 
 class ProgramCluster(Protocol):
@@ -159,8 +177,8 @@ class ClusterConnection(JobCluster, Protocol):
 class JobListener(Protocol):
     """Who shows a job's life to the user."""
 
-    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool, page: str = "") -> None:
-        """The cluster accepted the job; the address of its page in the dashboard, where there is one."""
+    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool, page: Page = NO_PAGE) -> None:
+        """The cluster accepted the job; its page in the dashboard, where there is one."""
 
     def changed(self, details: JobDetails, overview: ClusterOverview | None) -> None:
         """The job's details changed; the overview comes when it could be had."""
@@ -172,7 +190,7 @@ class JobListener(Protocol):
 class SilentListener:
     """Shows nothing."""
 
-    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool, page: str = "") -> None:
+    def submitted(self, job_id: JobId, name: str, attached_to_existing: bool, page: Page = NO_PAGE) -> None:
         pass
 
     def changed(self, details: JobDetails, overview: ClusterOverview | None) -> None:

@@ -13,6 +13,7 @@ from yarnflow.rest.framework.application import Application, HandlerPool
 from yarnflow.rest.framework.authentication import Authentication
 from yarnflow.rest.framework.openapi import document, page
 from yarnflow.rest.framework.route import Call, Route
+from yarnflow.rest.framework.sign_in import SignIn
 from yarnflow.rest.framework.uploads import Uploads
 from yarnflow.rest.handlers.context import Cluster
 from yarnflow.rest.routes import SECTIONS
@@ -27,8 +28,10 @@ same as an OpenAPI document.
 **Where.** `rest.port`, by default the first free port from 8081; on YARN the tracking URL of the
 application leads there. A master that stands by passes each request on to the leader.
 
-**Tokens.** With `rest.authentication.enabled`, the default on YARN, a request needs `Authorization: Bearer
-TOKEN` or `X-Yarnflow-Token: TOKEN`; a cookie is never enough. One token of the cluster may only read.
+**Tokens.** Unless `rest.authentication.enabled` is false, a request needs `Authorization: Bearer TOKEN` or
+`X-Yarnflow-Token: TOKEN`; one token of the cluster may only read. Browsers are let in by the link of
+`yarnflow dashboard`. How each client sends a token, and by which host names a request may come, stands in
+[Reaching the REST interface](../rest-access.md).
 YARN's web proxy passes on neither header, and no method but GET and PUT: through it everybody it lets in
 may read, and `yarn-cancel` and `yarn-stop` take the token in the body of a PUT, `{"token": "…"}`, or in the
 query of a GET, which ends up in logs.
@@ -45,7 +48,8 @@ with `cancel-job` nothing is read after the savepoint, and the job ends FINISHED
 happen, `progress` once a second at most. It ends with the job. `Last-Event-ID` goes on behind that event.
 
 **Programs.** `/jars` takes Python files and .zip archives where `web.submit.enable` is on, which it is by
-default where tokens are needed. Whoever may write runs any code there as the user of the JobManager. main()
+default unless `rest.authentication.enabled` is false. Whoever may write runs any code there as the user of
+the JobManager. main()
 of a program runs in a process of its own beside the JobManager, for `web.submit.timeout` at most, and
 submits its jobs as `yarnflow submit -d` does; the answer names the first one. A job of the same name that
 runs already is answered again, unless `client.on-existing` in `flinkConfiguration` says otherwise.
@@ -83,4 +87,4 @@ def application(cluster: Cluster, authentication: Authentication, pool: HandlerP
     """The REST interface of a leading JobManager."""
     programs = cluster.programs
     uploads = None if programs is None else Uploads(programs.store.new_body, programs.max_bytes)
-    return Application(ROUTES, cluster, authentication, pool, uploads)
+    return SignIn(Application(ROUTES, cluster, authentication, pool, uploads), authentication)

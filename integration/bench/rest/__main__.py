@@ -34,8 +34,8 @@ _ROOT: Final = Path(__file__).resolve().parents[3]
 _PARTS: Final = ("start", "page", "answers")
 #: nobody sends heartbeats meanwhile
 _SETTINGS: Final = {"rest.port": "0", "heartbeat.timeout": "24 h", "driver.heartbeat.timeout": "24 h"}
-#: address, and what its process has had of a processor, in seconds
-Server = tuple[str, Callable[[], float]]
+#: address, token, and what its process has had of a processor, in seconds
+Server = tuple[str, str, Callable[[], float]]
 
 
 def measure(options: argparse.Namespace, servers: dict[str, Server]) -> dict[str, Any]:
@@ -46,17 +46,20 @@ def measure(options: argparse.Namespace, servers: dict[str, Server]) -> dict[str
     servers : dict
         By name: yarnflow, then Flink.
     """
-    ids = {of: [job["id"] for job in get(f"{url}/jobs")["jobs"]] for of, (url, _) in servers.items()}
+    ids = {
+        of: [job["id"] for job in get(f"{url}/jobs", token)["jobs"]]
+        for of, (url, token, _) in servers.items()
+    }
     result: dict[str, Any] = {}
     for name in ("/jobs/overview", "/jobs/:jobid", "/overview"):
         paths = {of: [name.replace(":jobid", job_id) for job_id in ids[of]] for of in servers}
         rounds: dict[str, list[dict[str, float]]] = {of: [] for of in servers}
-        for of, (url, _) in servers.items():
-            load(url, paths[of], options.clients, min(options.seconds, 3))  # compiled, loaded, kept
+        for of, (url, token, _) in servers.items():
+            load(url, paths[of], options.clients, min(options.seconds, 3), token)  # compiled, loaded, kept
         for _ in range(options.rounds):
-            for of, (url, cpu_s) in servers.items():
+            for of, (url, token, cpu_s) in servers.items():
                 before_s = cpu_s()
-                found = load(url, paths[of], options.clients, options.seconds)
+                found = load(url, paths[of], options.clients, options.seconds, token)
                 found["cpu_ms_per_answer"] = (cpu_s() - before_s) / found["answers"] * 1000
                 rounds[of].append(found)
         ours, theirs = (
@@ -107,17 +110,23 @@ def main(argv: Sequence[str]) -> int:
         try:
             bench.set_up()
             url = json.loads((Path(scratch) / "jobmanager.json").read_text())["web_address"]
+            token = json.loads((Path(scratch) / "rest-tokens.json").read_text())["read"]
             before_mib = bench.usage()[1]
             if "page" in options.parts:
-                result["page"] = [measure_page(url, place, options.rounds) for place in ("overview", "jobs")]
+                result["page"] = [
+                    measure_page(url, place, options.rounds, token) for place in ("overview", "jobs")
+                ]
             with flink_job_manager(Path(flink_scratch)) as flink:
                 flink.submit(options.jobs)
                 result["answers"] = measure(
                     options,
-                    {"yarnflow": (url, lambda: bench.usage()[0]), "flink": (flink.url, flink.cpu_s)},
+                    {
+                        "yarnflow": (url, token, lambda: bench.usage()[0]),
+                        "flink": (flink.url, "", flink.cpu_s),
+                    },
                 )
-                for of in (url, flink.url):
-                    states = Counter(job["status"] for job in get(f"{of}/jobs")["jobs"])
+                for of, said in ((url, token), (flink.url, "")):
+                    states = Counter(job["status"] for job in get(f"{of}/jobs", said)["jobs"])
                     if states != {"RUNNING": options.jobs}:
                         raise SystemExit(f"rest: jobs of {of} have not stayed as they were: {dict(states)}")
                 result["memory"] = {

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
+from integration.bench.rest.flink import headers
+
 _LENGTH: Final = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _BLOCK_BYTES: Final = 1 << 18
 
@@ -54,7 +56,9 @@ class _Client:
         return self.length
 
 
-def load(url: str, paths: Sequence[str], clients: int, seconds: float) -> dict[str, float]:
+def load(
+    url: str, paths: Sequence[str], clients: int, seconds: float, token: str = ""
+) -> dict[str, float]:
     """Answers per second and how long they took.
 
     Parameters
@@ -64,7 +68,8 @@ def load(url: str, paths: Sequence[str], clients: int, seconds: float) -> dict[s
     """
     parts = urlsplit(url)
     assert parts.hostname and parts.port
-    requests = [f"GET {path} HTTP/1.1\r\nHost: {parts.netloc}\r\n\r\n".encode() for path in paths]
+    fields = "".join(f"{name}: {value}\r\n" for name, value in headers(token).items())
+    requests = [f"GET {path} HTTP/1.1\r\nHost: {parts.netloc}\r\n{fields}\r\n".encode() for path in paths]
     selector = selectors.DefaultSelector()
     asking = []
     for number in range(clients):

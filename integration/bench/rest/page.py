@@ -9,12 +9,15 @@ from typing import Any, Final
 
 from playwright.sync_api import sync_playwright
 
+from yarnflow.core.messages import RestAccess
+from yarnflow.rest.access.links import dashboard_link
+
 _PAINT: Final = "() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 _FILES: Final = """() => performance.getEntries().filter((each) => each.transferSize !== undefined)
   .map((each) => [new URL(each.name).pathname, each.transferSize])"""
 
 
-def measure_page(url: str, place: str, rounds: int) -> dict[str, Any]:
+def measure_page(url: str, place: str, rounds: int, token: str) -> dict[str, Any]:
     """Medians over new browsers; bytes are those that crossed the network, heads included."""
     program = shutil.which("chromium") or shutil.which("google-chrome")
     if program is None:
@@ -27,7 +30,7 @@ def measure_page(url: str, place: str, rounds: int) -> dict[str, Any]:
             )
             page = browser.new_page()
             began = time.monotonic()
-            page.goto(f"{url}/#/{place}")
+            page.goto(dashboard_link(RestAccess(url, token), place, read_only=True))
             page.wait_for_selector(f"main[data-place='#/{place}'][aria-busy=false]", timeout=120_000)
             drawn.append((time.monotonic() - began) * 1000)
             paints.append(float(page.evaluate(_PAINT)))

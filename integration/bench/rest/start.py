@@ -11,10 +11,14 @@ import time
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import psutil
 
+from integration.bench.rest.flink import headers
+
+#: below the temporary directory
+_TOKENS: Final = "yarnflow-*/standalone-*/rest-tokens.json"
 _LIMIT_S: Final = 180.0
 #: not the installed one, which belongs to one version
 _COMMAND: Final = "import sys; from yarnflow.cli.main import main; sys.exit(main())"
@@ -56,12 +60,12 @@ def _one(checkout: Path) -> dict[str, float]:
             serves_s = time.monotonic() - began
             master = psutil.Process(told["pid"])
             serves_cpu_s = _cpu_s(master)
-            _ask(told["web_address"], end)
+            _ask(Path(scratch), told["web_address"], end)
             answers_s = time.monotonic() - began
             time.sleep(_SETTLED_S)
             settled_cpu_s = _cpu_s(master)
             for _ in range(20):
-                _ask(told["web_address"], end)
+                _ask(Path(scratch), told["web_address"], end)
             asked_mib = master.memory_info().rss / (1 << 20)
             package = Path(master.environ()["PYTHONPATH"])
             if package != checkout:
@@ -91,10 +95,13 @@ def _published(scratch: Path, end: float) -> dict[str, Any]:
     raise SystemExit("rest: no JobManager serves")
 
 
-def _ask(address: str, end: float) -> None:
+def _ask(scratch: Path, address: str, end: float) -> None:
     while True:
         try:
-            with urlopen(f"{address}/overview", timeout=20) as response:
+            # an earlier version has none
+            token = next((json.loads(file.read_text())["read"] for file in scratch.glob(_TOKENS)), "")
+            request = Request(f"{address}/overview", headers=headers(token))
+            with urlopen(request, timeout=20) as response:
                 response.read()
             return
         except OSError:

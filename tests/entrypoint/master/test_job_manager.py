@@ -48,6 +48,7 @@ from yarnflow.graph.job_graph import JobGraph, JobVertex
 from yarnflow.process.channel.messages import JobStatusReport, MasterRole, Request
 from yarnflow.process.clock import SystemClock
 from yarnflow.process.no_workers import NoResourceProvider
+from yarnflow.rest.access.tokens import Access, token
 from yarnflow.rpc.gateways import ThriftGatewayFactory
 from yarnflow.rpc.member import Member, Role
 from yarnflow.runtime.dispatcher import job_board
@@ -304,12 +305,17 @@ def test_a_standby_leads_to_the_leader(start: Callable[..., Cluster]) -> None:
     connection = HTTPConnection(
         "127.0.0.1", int(addresses[1]["web_address"].rpartition(":")[2]), timeout=PATIENCE.answer_s
     )
+    # the exception of the leader's own machine is not that of its standbys
     connection.request("GET", "/jobs?x=1")
+    refused = connection.getresponse()
+    assert (refused.status, refused.read()[:10]) == (401, b'{"errors":')
+    sent = {"Authorization": f"Bearer {token(SECRET, Access.READ)}"}
+    connection.request("GET", "/jobs?x=1", headers=sent)
     answer = connection.getresponse()
     assert (answer.status, json.load(answer)) == (200, {"jobs": []}), "the leader's answer"
     assert first.ha.candidacy is not None
     first.ha.candidacy.tell_masters()
-    connection.request("GET", "/jobmanager/leadership")
+    connection.request("GET", "/jobmanager/leadership", headers=sent)
     told = json.load(connection.getresponse())
     leader, (standby,) = told["leader"], told["standbys"]
     assert (leader["address"], leader["epoch"]) == (addresses[0]["address"], 3)

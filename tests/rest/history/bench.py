@@ -10,7 +10,7 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from tests.rest.asgi import Answer, ask
-from tests.rest.bench import Bench
+from tests.rest.bench import HOSTS, Bench
 from yarnflow.core.files import FileSystem
 from yarnflow.core.ids import JobId
 from yarnflow.rest.framework.application import HandlerPool
@@ -73,7 +73,7 @@ class HistoryBench:
         self.store = ArchiveStore(directory)
         self.fetcher = ArchiveFetcher(sources, self._file_system, self.store, retention, self.clock)
         self.history = History(self.store, "9.9", 10_000, "http://logs/<jobid>", "http://logs/<jobid>/<tmid>")
-        self.app: ASGIApp = Guarded(application(self.history, OneToken(token), HandlerPool(2)))
+        self.app: ASGIApp = Guarded(application(self.history, OneToken(token), HandlerPool(2)), HOSTS)
 
     def _file_system(self, uri: str) -> tuple[FileSystem, str]:
         return self.files, uri

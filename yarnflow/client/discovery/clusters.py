@@ -22,7 +22,7 @@ from yarnflow.config.configuration import Configuration
 from yarnflow.config.hadoop_variables import names_hadoop
 from yarnflow.config.options import client, cluster
 from yarnflow.core.ids import JobId
-from yarnflow.core.messages import JobDetails, JobOverview
+from yarnflow.core.messages import JobDetails, JobOverview, RestAccess
 from yarnflow.core.ports import DispatcherGateway
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.errors import ApplicationNotFound, InvalidOption, JobNotFound, RpcUnavailable, YarnflowError
@@ -36,8 +36,8 @@ class Listing:
 
     candidate: Candidate
     jobs: Sequence[JobOverview]
-    #: of its REST interface and dashboard; empty = it has none
-    web_address: str = ""
+    #: to its REST interface and dashboard
+    access: RestAccess = RestAccess()
 
 
 class _Asked(NamedTuple):
@@ -86,7 +86,7 @@ class Clusters:
         if mode is None:
             here, unseen = self._here()
             candidates, silent = [*here, *candidates], [*unseen, *silent]
-        found, unheard = ask(candidates, _jobs_and_address, self._timeout_ms)
+        found, unheard = ask(candidates, _jobs_and_access, self._timeout_ms)
         for one in found:
             one.close()
         return [Listing(one.candidate, *one.answer) for one in found], [*silent, *unheard]
@@ -225,8 +225,8 @@ class Clusters:
             return [], [Silent(place, place.lower(), one_line(error))]
 
 
-def _jobs_and_address(gateway: DispatcherGateway) -> tuple[Sequence[JobOverview], str]:
-    return gateway.list_jobs(), gateway.rest_access().address
+def _jobs_and_access(gateway: DispatcherGateway) -> tuple[Sequence[JobOverview], RestAccess]:
+    return gateway.list_jobs(), gateway.rest_access()
 
 
 def _itself(running: ClusterConnection) -> ClusterConnection:

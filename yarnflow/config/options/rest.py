@@ -43,12 +43,23 @@ REST_BIND_ADDRESS: Final[ConfigOption[str]] = declare.string(
 )
 REST_AUTHENTICATION: Final[ConfigOption[bool]] = declare.boolean(
     "rest.authentication.enabled",
-    False,
+    True,
     _CLUSTER,
     "Requests need a token of the cluster: one that may only read, or one that may change something. Both "
     "follow from the cluster's secret; the JobManager writes them to the file rest-tokens.json in the "
-    "cluster's directory, which only its owner can read. Who comes through YARN's web proxy, which knows its "
-    "users, may read without one. Default on YARN: true.",
+    "cluster's directory, which only its owner can read, and yarnflow token prints them. Browsers are let in "
+    "by the link that yarnflow dashboard prints. Who comes through YARN's web proxy, which knows its users, "
+    "may read without one; so may, in this release and where the cluster is not on YARN, whoever asks from "
+    "the JobManager's own machine. With false everybody who can connect may read and change everything.",
+)
+REST_ALLOWED_HOSTS: Final[ConfigOption[str]] = declare.string(
+    "rest.allowed-hosts",
+    "",
+    _CLUSTER,
+    "Further host names, separated by commas, by which the REST interface and the history server may be "
+    "asked for, such as that of a gateway or ingress; .example.com stands for all names that end so, * for "
+    "all names. Requests by others are refused, as pages of other sites could be shown by them: addresses, "
+    "localhost, rest.address, jobmanager.rpc.address and the machine's own names are always taken.",
 )
 REST_THREADS: Final[ConfigOption[int]] = declare.integer(
     "rest.server.numThreads",

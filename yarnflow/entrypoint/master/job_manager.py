@@ -50,7 +50,7 @@ from yarnflow.process.clock import SystemClock
 from yarnflow.process.dirs import log_directory, write_json
 from yarnflow.process.logs import own_log_name, own_output_name
 from yarnflow.process.output.diagnostics import Diagnostics
-from yarnflow.rest.framework.tokens import Access
+from yarnflow.rest.access.tokens import Access
 from yarnflow.rpc.gateways import ThriftGatewayFactory
 from yarnflow.rpc.listen import bind_host, translated_addresses
 from yarnflow.rpc.member import Member, Role

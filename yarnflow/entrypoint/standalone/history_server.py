@@ -27,6 +27,7 @@ from yarnflow.process.clock import SystemClock
 from yarnflow.process.dirs import base_directory, open_cluster_directory, temporary_directory
 from yarnflow.process.logs import log_settings, set_up_logging
 from yarnflow.process.secret import read_private_file
+from yarnflow.rest.access.hosts import AllowedHosts
 from yarnflow.rest.framework.application import HandlerPool
 from yarnflow.rest.framework.authentication import OneToken
 from yarnflow.rest.framework.server import WebServer
@@ -79,7 +80,8 @@ def run_history_server(configuration: Configuration, say: Say) -> int:
             get(options.TASKMANAGER_LOG_URL),
         )
         pool = HandlerPool(get(rest_options.REST_THREADS))
-        server = WebServer(listener, application(history, OneToken(token), pool))
+        hosts = AllowedHosts((host, get(options.WEB_ADDRESS)), get(rest_options.REST_ALLOWED_HOSTS))
+        server = WebServer(listener, application(history, OneToken(token), pool), hosts)
         server.start()
         interval_s = get(options.SOURCE_REFRESH_MS) / 1000
         arguments = (fetcher, stop, interval_s)

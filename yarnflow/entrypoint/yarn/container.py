@@ -101,8 +101,6 @@ class Container:
         }
         if client.is_set(rest.REST_BIND_PORT):
             own[rest.REST_BIND_PORT.key] = _shared_port(client, rest.REST_BIND_PORT)
-        if not client.is_set(rest.REST_AUTHENTICATION):
-            own[rest.REST_AUTHENTICATION.key] = "true"
         # what users mean by a path without scheme is on the cluster's file system
         if client.get_raw(_DEFAULT_FS) is None:
             own[_DEFAULT_FS] = "{0.scheme}://{0.netloc}".format(urlsplit(self.deployment.staging_uri))

@@ -18,13 +18,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive, Scope, Send
 
 from yarnflow.rest.framework.application import MAX_STREAMS, error_response
-from yarnflow.rest.framework.authentication import Authentication
+from yarnflow.rest.framework.authentication import FORWARDED_HEADER, Authentication
 from yarnflow.rest.framework.errors import RestError
 
 logger: Final = logging.getLogger(__name__)
 
-#: says that a standby passed the request on, so that no two of them do it for ever
-_FORWARDED: Final = "x-yarnflow-forwarded"
 _CONNECT_TIMEOUT_S: Final = 5.0
 #: without a byte of the answer
 _ANSWER_TIMEOUT_S: Final = 60.0
@@ -71,7 +69,7 @@ class LeaderProxy:
 
     async def _pass_on(self, request: Request, send: Send) -> None:
         url = urlsplit(self._leader_url())
-        if not url.hostname or _FORWARDED in request.headers:
+        if not url.hostname or FORWARDED_HEADER in request.headers:
             raise RestError(503, "this master is a standby and no master leads at the moment; try again")
         if self._under_way >= MAX_FORWARDED:
             raise RestError(503, "this standby passes on too many requests already; try again")
@@ -96,15 +94,15 @@ class LeaderProxy:
         target = scope.get("raw_path") or scope["path"].encode()
         if scope["query_string"]:
             target += b"?" + scope["query_string"]
-        left_out = _HOP_BY_HOP
-        if self._authentication.is_proxy(request):
-            # is checked here, see there; the leader could only take it for another site's
-            left_out |= {b"origin"}
+        # the leader knows its own names, and not those of this master, which were checked here
+        left_out = _HOP_BY_HOP | {b"host", b"origin"}
         headers = [(name, value) for name, value in scope["headers"] if name not in left_out]
-        headers += [(b"connection", b"close"), (_FORWARDED.encode(), b"1")]
-        if "host" not in request.headers:
-            # a client of HTTP/1.0 need not say it
-            headers.append((b"host", leader.encode()))
+        headers += [(b"connection", b"close"), (FORWARDED_HEADER.encode(), b"1"), (b"host", leader.encode())]
+        # that of YARN's proxy is checked here, see there; the leader could only take it for another site's
+        if (origin := request.headers.get("origin")) and not self._authentication.is_proxy(request):
+            # a page of this master is as one of the leader's; another's stays what it is
+            is_own = origin.partition("://")[2] == request.headers.get("host")
+            headers.append((b"origin", f"http://{leader}".encode() if is_own else origin.encode("latin-1")))
         token = self._authentication.token_for(request)
         if token:
             headers.append((b"authorization", f"Bearer {token}".encode()))

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, TypeVar, cast, get_type_hints
 
+from yarnflow.rest.access.tokens import Access
 from yarnflow.rest.framework.parameters import Parameter
-from yarnflow.rest.framework.tokens import Access
 
 T = TypeVar("T")
 

@@ -17,7 +17,8 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from yarnflow.rest.framework.authentication import BY_PROXY
+from yarnflow.rest.access.hosts import AllowedHosts, NameKind
+from yarnflow.rest.framework.authentication import BY_PROXY, NAME_KIND, WARNING
 from yarnflow.rest.framework.errors import JSON, RestError, error_body
 
 logger: Final = logging.getLogger(__name__)
@@ -31,6 +32,7 @@ MAX_CONNECTIONS: Final = 1024
 #: of request line and headers
 MAX_HEAD_BYTES: Final = 16 * 1024
 _STOP_TIMEOUT_S: Final = 1
+_MAX_SHOWN: Final = 100
 
 #: only what this server sends itself may run, and it may talk to nobody else
 CONTENT_SECURITY_POLICY: Final = (
@@ -55,15 +57,18 @@ class WebServer:
     listener : socket.socket
         Bound and listening; closed with the server.
     application : ASGIApp
+    hosts : AllowedHosts
     proxy_path : str
         See :class:`Guarded`.
     """
 
-    def __init__(self, listener: socket.socket, application: ASGIApp, proxy_path: str = "") -> None:
+    def __init__(
+        self, listener: socket.socket, application: ASGIApp, hosts: AllowedHosts, proxy_path: str = ""
+    ) -> None:
         self._listener = listener
         self._server = _Server(
             uvicorn.Config(
-                Guarded(application, proxy_path),
+                Guarded(application, hosts, proxy_path),
                 loop="asyncio",
                 http=_Protocol,
                 ws="none",
@@ -104,17 +109,22 @@ class WebServer:
 
 
 class Guarded:
-    """What holds for every request, whoever answers it: its path, the headers, and that no error is bare.
+    """What holds for every request, whoever answers it: by which name it may come, its path, the headers.
+
+    No error is bare, either.
 
     Parameters
     ----------
     application : ASGIApp
+    hosts : AllowedHosts
+        Names that a request may have asked for, unless it comes through YARN's proxy, which tells its own.
     proxy_path : str
         First word of the paths that YARN's proxy asks for; empty = none does.
     """
 
-    def __init__(self, application: ASGIApp, proxy_path: str = "") -> None:
+    def __init__(self, application: ASGIApp, hosts: AllowedHosts, proxy_path: str = "") -> None:
         self._application = application
+        self._hosts = hosts
         self._proxy_path = proxy_path.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -130,18 +140,19 @@ class Guarded:
             if message["type"] == "http.response.start":
                 begun = True
                 given = {name.lower() for name, _ in message["headers"]}
+                warning = [(b"warning", scope[WARNING].encode())] if WARNING in scope else []
                 message["headers"] = [
-                    *message["headers"], *(pair for pair in _HEADERS if pair[0] not in given)
+                    *message["headers"], *(pair for pair in (*_HEADERS, *warning) if pair[0] not in given)
                 ]  # fmt: skip
             async with asyncio.timeout(SEND_TIMEOUT_S):
                 await send(message)
 
         try:
-            if _head_bytes(scope) > MAX_HEAD_BYTES:
-                too_long = RestError(431, f"the head is longer than {MAX_HEAD_BYTES} bytes")
-                await _send_error(guarded, too_long)
-                return
-            await self._application(scope, receive, guarded)
+            refusal = await self._refusal(scope)
+            if refusal is None:
+                await self._application(scope, receive, guarded)
+            else:
+                await _send_error(guarded, refusal)
         except Exception as error:
             if _is_clients(error):
                 logger.debug("client %s went away or takes nothing: %s", scope.get("client"), error)
@@ -150,6 +161,22 @@ class Guarded:
             if begun:
                 raise _Gone from None
             await _send_error(guarded, RestError(500, "Internal server error; see the JobManager's log."))
+
+    async def _refusal(self, scope: Scope) -> RestError | None:
+        """Why a request is not looked at."""
+        if _head_bytes(scope) > MAX_HEAD_BYTES:
+            return RestError(431, f"the head is longer than {MAX_HEAD_BYTES} bytes")
+        if scope.get(BY_PROXY):
+            return None
+        host = next((value for name, value in scope["headers"] if name == b"host"), b"").decode("latin-1")
+        scope[NAME_KIND] = await self._hosts.kind(host)
+        if scope[NAME_KIND] is not NameKind.FOREIGN:
+            return None
+        return RestError(
+            421,
+            f"this interface does not answer to the host {host[:_MAX_SHOWN]!r}: use its address or name, or "
+            "add the host to the option rest.allowed-hosts of the cluster",
+        )
 
     def _take_proxy_path(self, scope: Scope) -> None:
         """Mark a request that came through YARN's proxy, and go on as if its path had no such word."""

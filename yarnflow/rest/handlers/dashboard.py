@@ -1,6 +1,7 @@
 """The dashboard: files of a folder beside this package, sent as they are, to everybody.
 
-They hold nothing of the cluster; a page that was loaded asks for the token that the data need.
+They hold nothing of the cluster; a page that was loaded asks for the token that the data need, unless a
+cookie lets it in.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pytest
 from yarnflow.config.configuration import Configuration
 from yarnflow.entrypoint.master.web.master_web import TOKENS_FILE, MasterWeb, rest_ports
 from yarnflow.errors import PortUnavailable
-from yarnflow.rest.framework.tokens import Access, token
+from yarnflow.rest.access.tokens import Access, token
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 
@@ -61,7 +61,7 @@ def test_without_a_port_there_is_nothing(tmp_path: Path) -> None:
 
 
 def test_tokens_are_written_for_the_owner_alone(tmp_path: Path) -> None:
-    made = web(tmp_path, rest_authentication_enabled="true")
+    made = web(tmp_path)
     made._write_tokens()
     file = tmp_path / TOKENS_FILE
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -70,7 +70,19 @@ def test_tokens_are_written_for_the_owner_alone(tmp_path: Path) -> None:
 
 
 def test_without_authentication_there_are_no_tokens(tmp_path: Path) -> None:
-    made = web(tmp_path)
+    made = web(tmp_path, rest_authentication_enabled="false")
     made._write_tokens()
     assert not (tmp_path / TOKENS_FILE).exists()
-    assert made.token(Access.WRITE) == "" and made.authentication.secret == b""
+    assert made.token(Access.WRITE) == "" and not made.authentication.is_needed
+
+
+@pytest.mark.parametrize("programs", ["true", "false"])
+def test_what_no_authentication_means_is_said_at_start(
+    tmp_path: Path, programs: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = web(tmp_path, rest_authentication_enabled="false", web_submit_enable=programs)
+    made.start()
+    made.stop()
+    (said,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert "rest.authentication.enabled is false" in said and "127.0.0.1:" in said
+    assert ("run programs as its user" in said) is (programs == "true")

@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from yarnflow.config.configuration import Configuration
+from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import rest as rest_options
 from yarnflow.errors import PortUnavailable
 from yarnflow.process.dirs import write_json
-from yarnflow.rest.framework.tokens import Access, proxy_path, token
+from yarnflow.rest.access.tokens import Access, proxy_path, token
 from yarnflow.rpc.listen import bind
 
 if TYPE_CHECKING:
+    from yarnflow.rest.access.hosts import AllowedHosts
     from yarnflow.rest.framework.authentication import Authentication
     from yarnflow.rest.framework.server import WebServer
 
@@ -74,6 +76,7 @@ class MasterWeb:
         self._configuration = configuration
         self._cluster_dir = cluster_dir
         self._secret = secret if configuration.get(rest_options.REST_AUTHENTICATION) else b""
+        self._on_yarn = on_yarn
         #: first word of the paths that YARN's web proxy asks for; empty = none does
         self.proxy_path: Final = proxy_path(secret) if on_yarn else ""
         self._application = application
@@ -96,7 +99,7 @@ class MasterWeb:
 
         with self._lock:
             if self._authentication is None:
-                self._authentication = Authentication(self._secret)
+                self._authentication = Authentication(self._secret, loopback_reads=not self._on_yarn)
             return self._authentication
 
     def token(self, access: Access) -> str:
@@ -121,6 +124,15 @@ class MasterWeb:
                 f"the REST interface has no port: {error.message} (options rest.bind-port, rest.port and "
                 "rest.bind-address)"
             ) from error
+        if not self._secret:
+            logger.warning(
+                "rest.authentication.enabled is false: whoever can connect to %s:%s may read everything of "
+                "this cluster without a token, other users of the machine included, cancel and stop its "
+                "jobs, end it%s.",
+                self._host,
+                self.port,
+                ", and run programs as its user" if self._takes_programs else "",
+            )
         threading.Thread(target=self._start, name="rest-start", daemon=True).start()
 
     def stop(self) -> None:
@@ -150,8 +162,19 @@ class MasterWeb:
         with self._lock:
             if self._stopped or self._listener is None:
                 return
-            self._server = WebServer(self._listener, answer, self.proxy_path)
+            self._server = WebServer(self._listener, answer, self._hosts(), self.proxy_path)
             self._server.start()
+
+    @property
+    def _takes_programs(self) -> bool:
+        return self._configuration.get(rest_options.WEB_SUBMIT_ENABLE)
+
+    def _hosts(self) -> AllowedHosts:
+        from yarnflow.rest.access.hosts import AllowedHosts
+
+        get = self._configuration.get
+        own = (self._host, get(rest_options.REST_ADDRESS), get(cluster_options.JOBMANAGER_RPC_ADDRESS))
+        return AllowedHosts(own, get(rest_options.REST_ALLOWED_HOSTS))
 
     def _write_tokens(self) -> None:
         if not self._secret:

@@ -139,7 +139,9 @@ export class Shell {
     this.#refused = true;
     this.#asking ??= ask({
       title: "Token",
-      text: "This cluster asks for a token. It is kept in this tab until the tab is closed.",
+      text:
+        "This cluster asks for a token. The one that is entered here is kept in this tab until the tab is closed. " +
+        "The link that `yarnflow dashboard` prints lets a browser in without one.",
       fields: [{ name: "token", label: "Token", type: "password", value: "" }],
       confirm: "Use token",
     }).then((answer) => {

@@ -19,6 +19,8 @@ class Access(Enum):
     WRITE = "write"
 
 
+#: in the query of a link to the dashboard, see :mod:`yarnflow.rest.access.tickets`
+CODE_FIELD: Final = "code"
 _PURPOSE: Final = {Access.READ: b"yarnflow rest read", Access.WRITE: b"yarnflow rest write"}
 
 
