@@ -77,6 +77,7 @@ def test_a_folder_that_was_there_first_is_not_used(victim: Victim) -> None:
     victim.prepared_by_the_attacker(f"yarnflow-{os.geteuid()}-pids")
     started = victim.run("start-cluster.sh", "0")
     assert started.process.returncode == 0 and "serves at nowhere:1" in started.stdout, started.stderr
+    victim.assert_unharmed()
     assert victim.run("historyserver.sh", "start").process.returncode == 0
     victim.assert_unharmed()
     stopped = victim.run("stop-cluster.sh")

@@ -54,6 +54,7 @@ def test_a_whole_tree_goes(places: Path) -> None:
     (places / "mine" / "it" / "out").symlink_to(places / "theirs")
     assert delete_tree(f"{places}/link/it") and not delete_tree(f"{places}/link/it")
     assert not delete_tree(f"{places}/nowhere/it")
+    assert not delete_tree(f"{places}/theirs/it/below/file/it")
     assert (places / "theirs" / "it" / "below" / "file").exists()
     assert delete_tree(f"{places}/link") and tree(places / "mine") == set(), "a link itself goes"
 

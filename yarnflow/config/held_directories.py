@@ -173,7 +173,7 @@ def delete_tree(path: str) -> bool:
     try:
         with _parent_of(path) as (parent, name):
             return _delete_entry(name, parent)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
 
 

@@ -121,6 +121,8 @@ class HadoopFiles:
         # Java goes by paths, in which others may exchange a directory meanwhile
         try:
             delete_tree(path)
+        except StorageError:
+            raise
         except OSError as error:
             raise StorageError(f"delete of {path} failed: {error.strerror}") from error
 
