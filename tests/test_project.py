@@ -235,13 +235,15 @@ def test_a_started_cluster_says_where_to_submit(tmp_path: Path) -> None:
     """Its port may be an option of the command, which no other command knows."""
     python = tmp_path / "python"
     told = "JobManager serves at localhost:7000 (pid $$); logs: /logs"
-    python.write_text(f'#!/bin/sh\necho "{told}"\nexec sleep 300\n')
+    # what starts it is Python all the same
+    starter = f'case "$*" in *standalone.background*) exec {sys.executable} "$@";; esac'
+    python.write_text(f'#!/bin/sh\n{starter}\necho "{told}"\nexec sleep 300\n')
     python.chmod(0o755)
     own = {"YARNFLOW_PID_DIR": str(tmp_path / "pids"), "YARNFLOW_PYTHON": str(python)}
     command = [str(ROOT / "scripts/start-cluster.sh"), "0", "-Djobmanager.rpc.port=7000"]
     done = subprocess.run(command, env={**os.environ, **own}, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-    os.kill(int((tmp_path / "pids/jobmanager.pid").read_text()), signal.SIGKILL)
+    os.kill(int((tmp_path / "pids/jobmanager.pid").read_text().split()[0]), signal.SIGKILL)
     assert "yarnflow submit -m localhost:7000 PROGRAM" in done.stdout
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from yarnflow.core.checkpoint.manifest import METADATA_FILE, SavepointFile, SavepointMetadata, to_bytes
 from yarnflow.core.checkpoint.messages import (
@@ -60,10 +62,18 @@ def position(directory: str = "", batch_id: int = 12) -> QueryPosition:
     )
 
 
-def savepoint(parent: Path, name: str = "savepoint-ababab-0123456789ab", created_ms: int = 5_000) -> Path:
-    """A complete one with two files."""
+_FILES: Final[Mapping[str, bytes]] = {"query-counts/metadata": b"{}", "query-counts/commits/12": b"v1\n{}"}
+
+
+def savepoint(
+    parent: Path,
+    name: str = "savepoint-ababab-0123456789ab",
+    created_ms: int = 5_000,
+    files: Mapping[str, bytes] = _FILES,
+) -> Path:
+    """A complete one, with two files if nothing else is said."""
     root = parent / name
-    files = {"query-counts/metadata": b"{}", "query-counts/commits/12": b"v1\n{}"}
+    root.mkdir(exist_ok=True)
     for path, content in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(content)

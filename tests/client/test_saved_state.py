@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,12 +15,13 @@ from yarnflow.client.saved_state import (
     find_savepoint,
     running_job_of,
 )
+from yarnflow.core.checkpoint.manifest import METADATA_FILE
 from yarnflow.core.files import FileSystem
 from yarnflow.core.ha.ports import LatestState
 from yarnflow.core.ids import JobId
 from yarnflow.errors import InvalidOption, SavepointInvalid, SavepointNotFound, StateIncompatible
 from yarnflow.fs.local import LocalFileSystem
-from yarnflow.fs.saved_state import read_state, state_uri
+from yarnflow.fs.saved_state import delete_savepoint, read_state, state_uri
 from yarnflow.ha.stores.latest_states import FileLatestStates
 
 
@@ -192,3 +194,43 @@ def test_a_savepoint_is_found_again(tmp_path: Path) -> None:
     assert found is not None and found.uri == f"file://{newest}"
     assert find_savepoint(local, parent, saved.JOB, 4_000) is None
     assert find_savepoint(local, parent, JobId("ababab" + "0" * 26), 0) is None
+
+
+def test_what_was_checked_is_what_is_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As soon as the manifest is gone, the path leads to another directory."""
+    for parent in ("checked", "other"):
+        (tmp_path / parent).mkdir()
+        root = saved.savepoint(tmp_path / parent)
+    (root / "thesis.tex").write_text("ten years")
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "checked")
+    unlink = os.unlink
+
+    def exchange(name: str, *, dir_fd: int | None = None) -> None:
+        unlink(name, dir_fd=dir_fd)
+        if name.endswith(METADATA_FILE):
+            unlink(link)
+            link.symlink_to(tmp_path / "other")
+
+    monkeypatch.setattr(os, "unlink", exchange)
+    dispose(local, read_state(local, f"file://{link}/{root.name}"))
+    assert tree(tmp_path / "checked") == set() and {"thesis.tex", METADATA_FILE} <= tree(root)
+
+
+def test_a_savepoint_that_changes_after_somebody_decided_to_delete_it_stays(tmp_path: Path) -> None:
+    root = saved.savepoint(tmp_path)
+    state = read_state(local, f"file://{root}")
+    saved.savepoint(tmp_path, created_ms=6_000)
+    with pytest.raises(SavepointInvalid, match="has changed since it was looked at; nothing was deleted"):
+        dispose(local, state)
+    assert (root / "_metadata").exists()
+
+
+def test_only_a_savepoint_is_deleted_as_one(tmp_path: Path) -> None:
+    job = saved.retained(tmp_path, 3)
+    with pytest.raises(SavepointInvalid, match="is a checkpoint of job"):
+        delete_savepoint(local, f"file://{job}/chk-3")
+    with pytest.raises(SavepointNotFound, match="does not exist"):
+        delete_savepoint(local, f"file://{tmp_path}/none/_metadata")
+    with pytest.raises(SavepointNotFound, match="name one of its checkpoints"):
+        delete_savepoint(local, f"file://{job}")

@@ -163,3 +163,28 @@ class FileSystemContract:
     def test_home(self, fs: FileSystem, root: str) -> None:
         assert fs.home().startswith("/")
         assert (fs.uri + "/x").count("://") == 1
+
+    def test_a_held_directory(self, fs: FileSystem, root: str) -> None:
+        fs.make_directory(f"{root}/it/below")
+        for name in ("one", "below/two", "below/three"):
+            fs.write(f"{root}/it/{name}", name.encode())
+        with fs.hold(f"{root}/it") as directory:
+            assert directory.names() == ["below", "one"] and directory.read("below/two") == b"below/two"
+            assert sorted(directory.files()) == ["below/three", "below/two", "one"]
+            assert sorted(directory.files("below")) == ["three", "two"]
+            assert directory.delete("below/two") and not directory.delete("below/two")
+            directory.remove(directory.files())
+        assert fs.status(f"{root}/it") is None and fs.status(root) is not None
+
+    def test_a_file_that_is_not_in_a_held_directory(self, fs: FileSystem, root: str) -> None:
+        with pytest.raises(FileMissing), fs.hold(root) as directory:
+            directory.read("none")
+
+    def test_only_directories_are_held(self, fs: FileSystem, root: str) -> None:
+        with pytest.raises(FileMissing):
+            with fs.hold(f"{root}/none"):
+                pass
+        fs.write(f"{root}/file", b"")
+        with pytest.raises(StorageError):
+            with fs.hold(f"{root}/file"):
+                pass

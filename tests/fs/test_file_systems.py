@@ -66,7 +66,7 @@ def conf(*urls: str) -> HadoopConf:
 
 
 def test_a_local_directory_that_is_not_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def deny(source: str, target: str) -> None:
+    def deny(source: str, target: str, **directories: int) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", target)
 
     # whoever runs the test

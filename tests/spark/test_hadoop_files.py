@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from yarnflow.errors import StorageDenied, StorageError
 from yarnflow.spark import hadoop_files
 from yarnflow.spark.hadoop_files import HadoopFiles
 
@@ -70,3 +72,21 @@ def test_local_files_are_used_without_checksums_and_asked_for_once(
     raw = files.system("file:///a")
     assert raw is hadoop.kept["file"].raw
     assert files.system("file:///b") is raw and hadoop.asked == ["file"]
+
+
+def test_local_files_are_deleted_without_java(
+    files: HadoopFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes by paths, in which others may exchange a directory meanwhile."""
+    monkeypatch.setattr(hadoop_files, "is_instance", lambda gateway, system, name: "Local" in name)
+    monkeypatch.setattr(HadoopFiles, "qualified", lambda self, path: path)
+    (tmp_path / "it").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path)
+    files.delete(f"file:{tmp_path}/link/it")
+    files.delete(f"file:{tmp_path}/link/it")
+    assert not (tmp_path / "it").exists()
+    tmp_path.chmod(0o777)
+    with pytest.raises(StorageDenied, match="link on the way is a link that others can exchange"):
+        files.delete(f"file:{tmp_path}/link/it")
+    with pytest.raises(StorageError, match="delete of .* failed: File name too long"):
+        files.delete(f"file:{tmp_path}/{'x' * 300}")

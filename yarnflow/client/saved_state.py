@@ -17,15 +17,14 @@ from yarnflow.core.checkpoint.manifest import METADATA_FILE, checkpoint_id_of
 from yarnflow.core.checkpoint.messages import CheckpointKind
 from yarnflow.core.checkpoint.program_shape import ProgramShape
 from yarnflow.core.checkpoint.query_files import query_directory
-from yarnflow.core.files import FileSystems
+from yarnflow.core.files import FileSystems, HeldDirectory
 from yarnflow.core.ids import JobId
 from yarnflow.core.states import GLOBALLY_TERMINAL
 from yarnflow.errors import CheckpointError, SavepointInvalid, StateIncompatible
 from yarnflow.fs.saved_state import (
     SavedState,
-    check_only_savepoint,
     checked_file,
-    files_below,
+    delete_savepoint,
     read_state,
     state_uri,
 )
@@ -57,9 +56,7 @@ def check_fits(state: SavedState, program: ProgramShape, *, allow_non_restored: 
         raise StateIncompatible(f"the program does not fit the state in {state.uri}: {'; '.join(found)}")
 
 
-def find_savepoint(
-    file_systems: FileSystems, parent: str, job_id: JobId, since_ms: int
-) -> SavedState | None:
+def find_savepoint(file_systems: FileSystems, parent: str, job_id: JobId, since_ms: int) -> SavedState | None:
     """The savepoint of a job that was made in a directory since a time; the newest if there are several."""
     fs, path = file_systems(parent)
     found: list[SavedState] = []
@@ -103,22 +100,20 @@ def dispose(file_systems: FileSystems, state: SavedState) -> list[str]:
         Its directory has files of others, or is not called as such directories are; nothing is deleted.
     """
     if state.metadata.kind is CheckpointKind.SAVEPOINT:
-        check_only_savepoint(file_systems, state)
-        to_delete = [state.uri]
-    else:
-        to_delete = _checkpoint_parts(file_systems, state)
-    # what makes it one goes first, so that half of it is never taken for a whole
-    fs, path = file_systems(state.uri)
-    fs.delete(f"{path}/{METADATA_FILE}")
-    for uri in to_delete:
-        fs, path = file_systems(uri)
-        fs.delete(path)
-    if state.metadata.kind is CheckpointKind.CHECKPOINT:
+        delete_savepoint(file_systems, state.uri, expected=state.metadata)
+        return [state.uri]
+    job, _, name = state.uri.rpartition("/")
+    fs, path = file_systems(job)
+    with fs.hold(path) as directory:
+        to_delete = _checkpoint_parts(directory, state)
+        # what makes it one goes first, so that half of it is never taken for a whole
+        directory.delete(f"{name}/{METADATA_FILE}")
+        for part in to_delete:
+            directory.delete(part)
         _forget_latest(file_systems, state)
-        fs, path = file_systems(posixpath.dirname(state.uri))
-        if fs.status(path) is not None and not fs.list(path):
-            fs.delete(path)
-    return to_delete
+        if not directory.names():
+            directory.remove(())
+    return [f"{job}/{part}" for part in to_delete]
 
 
 def _forget_latest(file_systems: FileSystems, state: SavedState) -> None:
@@ -135,27 +130,26 @@ def _root_of(state: SavedState) -> str:
     return posixpath.dirname(posixpath.dirname(state.uri))
 
 
-def _checkpoint_parts(file_systems: FileSystems, state: SavedState) -> list[str]:
-    job, _, name = state.uri.rpartition("/")
+def _checkpoint_parts(job: HeldDirectory, state: SavedState) -> list[str]:
+    """Names of what goes with a checkpoint in the directory of its job."""
+    name = posixpath.basename(state.uri)
     if checkpoint_id_of(name) != state.metadata.checkpoint_id:
         raise SavepointInvalid(
             f"{state.uri} is not called chk-{state.metadata.checkpoint_id}, as the checkpoint it claims to "
             "be would be; nothing was deleted"
         )
-    fs, path = file_systems(state.uri)
-    foreign = [f for f in files_below(fs, path) if METADATA_FILE not in (f, checked_file(f))]
+    foreign = [f for f in job.files(name) if METADATA_FILE not in (f, checked_file(f))]
     if foreign:
         raise SavepointInvalid(
             f"{state.uri} has files that are not the checkpoint's ({foreign[0]}); nothing was deleted"
         )
-    fs, path = file_systems(job)
-    entries = [posixpath.basename(entry.path) for entry in fs.list(path)]
+    entries = job.names()
     if any(entry != name and checkpoint_id_of(entry) is not None for entry in entries):
-        return [state.uri]
+        return [name]
     queries = {p.directory.rstrip("/").rpartition("/")[2] for p in state.metadata.positions}
     queries |= {query_directory(p.query) for p in state.metadata.positions}
     return [
-        f"{job}/{entry}"
+        entry
         for entry in entries
         if entry == name or entry in queries or entry in _OF_A_JOB or entry.startswith(_OWNER)
     ]

@@ -14,32 +14,59 @@ from yarnflow.config.options import OPTIONS_BY_KEY
 
 HIDDEN: Final = "******"
 
-_WORD: Final = (
-    r"(?:password|passwd|passphrase|secret|token|credential|jaas|authorization|basic[-_. ]?auth"
-    r"|(?:access|account|api|encryption|private|shared|signing|storage)[-_. ]?key|(?<![a-z])sas(?![a-z]))"
+#: in a name with ``-`` between its words
+_STRONG: Final = re.compile(
+    r"password|passwd|passphrase|passcode|secret|token|credential|jaas|authorization|basic-?auth|auth-?params"
+    r"|http-?headers|connection-?string|shared-?access-?signature|amz-signature|user-?info"
+    r"|(?:access|account|api|encryption|private|service|shared|signing|storage|key-?store)-?key"
+    r"|(?:^|-)ssl-key(?:$|-pem)|(?:^|-)(?:key|private)-pem(?:$|-)|(?:^|-)sas(?:$|-)"
 )
-_NAME: Final = re.compile(_WORD, re.IGNORECASE)
+#: words that a sentence may have, too: before ``=`` they are names
+_WEAK: Final = re.compile(r"(?:^|-)(?:(?:pg|sf|db|my|user)?pass|pwd|pw|bearer|cookie)(?:$|-)|(?:^|-)auth$")
+#: of a shell: directories
+_HARMLESS: Final = frozenset({"PWD", "OLDPWD"})
+_WORD_ENDS: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_. ]")
 #: JSON inside of JSON has its quotes escaped; a text ends at the next one with as many backslashes
 _QUOTE: Final = r"\\*[\"']"
-_ASSIGNED: Final = re.compile(
-    rf"({_WORD}[\w.\-]*(?:{_QUOTE})?\s*(?:=>?|:)\s*)(?:({_QUOTE})(?:(?!(?<!\\)\2).)*(\2|$)|[^\s].*)",
-    re.IGNORECASE | re.MULTILINE,
+_ASSIGNMENT: Final = re.compile(rf"(?<![\w.\-])([\w.\-]+)({_QUOTE})?\s*(=>?|:)\s*")
+_VALUE: Final = re.compile(rf"({_QUOTE})(?:(?!(?<!\\)\1).)*(\1|$)|[^\s].*", re.MULTILINE)
+_FLAG: Final = re.compile(r"(?<![\w.\-])(--?[A-Za-z][\w.\-]*)(\s+)(?!-)\S+")
+#: a port ends at a slash, and a password need not
+_IN_URL: Final = re.compile(
+    r"(://[^\s/:@\"'\[]*:)(?!\d+[/?#])[^\s@\"']+(?=@)|([?&]sig=)[^\s&\"']+", re.IGNORECASE
 )
-_FLAG: Final = re.compile(rf"(--?[\w.\-]*{_WORD}[\w.\-]*\s+)(?!-)\S+", re.IGNORECASE)
-_IN_URL: Final = re.compile(r"(://[^\s/:@\"']*:)[^\s/@\"']+(?=@)|([?&]sig=)[^\s&\"']+", re.IGNORECASE)
 #: what stands alone before the host is a token, or a name that nobody misses
-_TOKEN_IN_URL: Final = re.compile(
-    rf"(https?://)[^\s/:@\"']+(?=@)|([?&][\w.\-]*{_WORD}[\w.\-]*=)[^\s&\"']+", re.IGNORECASE
-)
+_TOKEN_IN_URL: Final = re.compile(r"(https?://)[^\s/:@\"']+(?=@)", re.IGNORECASE)
+_PARAMETER: Final = re.compile(r"([?&])([\w.\-]+)=[^\s&\"']+")
 _PRIVATE_KEY: Final = re.compile(
     r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
 )
+#: known by where they stand
+_IN_PLACE: Final = re.compile(
+    r"(\bjdbc:oracle:\w+:[^\s/@:\"']*/)[^\s@\"']+(?=@)"
+    r"|(\bhooks\.slack\.com/services/)[^\s\"']+"
+    r"|(\bBearer\s+)[\w.~+/=\-]{20,}"
+    r"|(\bcurl\s[^\n]*?(?<=\s)(?:-u|--user)[\s=]*[^\s:]+:)\S+"
+    r"|(\bmysql(?:dump|admin)?\s[^\n]*?(?<=\s)-p)\S+"
+    r"|(\bredis-cli\s[^\n]*?(?<=\s)-a\s+)\S+"
+)
+#: a signed token in three parts
+_SIGNED_TOKEN: Final = re.compile(r"\beyJ[\w\-]{8,}\.[\w\-]+\.[\w\-]*")
 
 
 def is_secret(name: str) -> bool:
     """Whether the value of an option or variable is hidden; declared options say so themselves."""
+    return _is_secret(name, weak=True)
+
+
+def _is_secret(name: str, weak: bool) -> bool:
     option = OPTIONS_BY_KEY.get(name)
-    return option.secret if option is not None else _NAME.search(name) is not None
+    if option is not None:
+        return option.secret
+    if name in _HARMLESS:
+        return False
+    words = _WORD_ENDS.sub("-", name).lower()
+    return _STRONG.search(words) is not None or (weak and _WEAK.search(words) is not None)
 
 
 def masked_text(text: str, secrets: Collection[str] = ()) -> str:
@@ -48,15 +75,39 @@ def masked_text(text: str, secrets: Collection[str] = ()) -> str:
         text = text.replace(secret, HIDDEN)
     text = _PRIVATE_KEY.sub(rf"\1{HIDDEN}", text)
     text = masked_urls(text)
-    text = _ASSIGNED.sub(lambda found: f"{found[1]}{found[2] or ''}{HIDDEN}{found[3] or ''}", text)
-    return _FLAG.sub(rf"\1{HIDDEN}", text)
+    for known in (_IN_PLACE, _SIGNED_TOKEN):
+        text = known.sub(lambda found: f"{found[found.lastindex] if found.lastindex else ''}{HIDDEN}", text)
+    text = _without_assigned(text)
+    return _FLAG.sub(
+        lambda found: f"{found[1]}{found[2]}{HIDDEN}" if is_secret(found[1].lstrip("-")) else found[0], text
+    )
+
+
+def _without_assigned(text: str) -> str:
+    """Without what follows a secret's name and ``=`` or ``:``."""
+    parts: list[str] = []
+    copied = looked = 0
+    while assignment := _ASSIGNMENT.search(text, looked):
+        name, quote, sign = assignment.groups()
+        looked = assignment.end()
+        # -D is of a command line, not of the name
+        if not _is_secret(name.removeprefix("-D"), weak=bool(quote) or sign != ":"):
+            continue
+        value = _VALUE.match(text, looked)
+        if value is None:
+            continue
+        parts += text[copied:looked], value[1] or "", HIDDEN, value[2] or ""
+        copied = looked = value.end()
+    return "".join([*parts, text[copied:]])
 
 
 def masked_urls(text: str) -> str:
     """A text of ours without what lets others into the addresses that it names."""
     for secret in (_IN_URL, _TOKEN_IN_URL):
-        text = secret.sub(lambda found: (found[1] or found[2]) + HIDDEN, text)
-    return text
+        text = secret.sub(lambda found: f"{found[found.lastindex or 0]}{HIDDEN}", text)
+    return _PARAMETER.sub(
+        lambda found: f"{found[1]}{found[2]}={HIDDEN}" if is_secret(found[2]) else found[0], text
+    )
 
 
 def masked(node: Any, secrets: Collection[str] = ()) -> Any:

@@ -5,7 +5,8 @@ Never decides where anything lies on it: the layouts belong to those who write.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,6 +27,29 @@ class FileStatus:
     def name(self) -> str:
         """Last part of the path."""
         return self.path.rpartition("/")[2]
+
+
+class HeldDirectory(Protocol):
+    """A directory that stays the same one while something in it is checked and deleted.
+
+    Paths are relative to it.  Methods raise :class:`yarnflow.errors.StorageError`, or ``OSError``, which
+    :meth:`FileSystem.hold` turns into one.
+    """
+
+    def read(self, path: str) -> bytes:
+        """Whole content of a file."""
+
+    def names(self) -> list[str]:
+        """Its entries, sorted."""
+
+    def files(self, below: str = "") -> list[str]:
+        """Paths of all files in it, or in a directory below, relative to that."""
+
+    def delete(self, path: str) -> bool:
+        """Delete a file or a whole directory in it; False when there was nothing."""
+
+    def remove(self, files: Collection[str]) -> None:
+        """Delete the directory itself with these files, which are all that it has."""
 
 
 class FileSystem(Protocol):
@@ -72,6 +96,9 @@ class FileSystem(Protocol):
 
     def delete(self, path: str) -> bool:
         """Delete a file or a whole directory; False when there was nothing."""
+
+    def hold(self, path: str) -> AbstractContextManager[HeldDirectory]:
+        """Hold a directory, so that what is checked in it is what is deleted.  Raises FileMissing."""
 
 
 #: a URI → its file system and the path there

@@ -18,7 +18,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from yarnflow.core.files import FileStatus
+from yarnflow.config import held_directories
+from yarnflow.config.held_directories import delete_tree
+from yarnflow.core.files import FileStatus, HeldDirectory
 from yarnflow.errors import FileMissing, StorageDenied, StorageError
 
 
@@ -51,14 +53,14 @@ class LocalFileSystem:
 
     def write(self, path: str, content: bytes, *, permission: int = 0o600) -> None:
         with _errors("write", path):
-            self._put(path, lambda file: file.write(content), permission, os.replace)
+            self._put(path, lambda file: file.write(content), permission, _replace)
 
     def create(self, path: str, content: bytes, *, permission: int = 0o600) -> bool:
         """Create with content if nothing is there, atomically; False = something is."""
         with _errors("create", path):
             try:
                 # unlike a rename, a link never replaces
-                self._put(path, lambda file: file.write(content), permission, os.link)
+                self._put(path, lambda file: file.write(content), permission, _link)
             except FileExistsError:
                 return False
             return True
@@ -68,7 +70,7 @@ class LocalFileSystem:
         with _errors("read", local):
             source = open(local, "rb")
         with source, _errors("write", path):
-            self._put(path, lambda file: shutil.copyfileobj(source, file, 1 << 20), permission, os.replace)
+            self._put(path, lambda file: shutil.copyfileobj(source, file, 1 << 20), permission, _replace)
             return os.fstat(source.fileno()).st_size
 
     def status(self, path: str) -> FileStatus | None:
@@ -117,45 +119,74 @@ class LocalFileSystem:
                     return False
                 os.rename(source, target)
                 return True
-            try:
-                os.link(source, target)
-            except FileExistsError:
-                return False
-            os.unlink(source)
+            parent, name = posixpath.split(source)
+            # what is removed is what has the new name, whatever becomes of the path meanwhile
+            with _directory(parent) as directory:
+                try:
+                    os.link(name, target, src_dir_fd=directory, follow_symlinks=False)
+                except FileExistsError:
+                    return False
+                os.unlink(name, dir_fd=directory)
             return True
 
     def delete(self, path: str) -> bool:
         """Delete a file or a whole directory; False when there was nothing."""
         with _errors("delete", path):
-            try:
-                if os.path.isdir(path) and not os.path.islink(path):
-                    shutil.rmtree(path)
-                else:
-                    os.unlink(path)
-            except FileNotFoundError:
-                return False
-            return True
+            return delete_tree(path)
+
+    @contextmanager
+    def hold(self, path: str) -> Iterator[HeldDirectory]:
+        """Hold a directory, whatever others put at its path.
+
+        Raises
+        ------
+        FileMissing
+        StorageDenied
+            A directory on the way is a link that another user could have made.
+        """
+        with _errors("use", path), held_directories.hold(path) as directory:
+            yield directory
 
     def _put(
         self,
         path: str,
         fill: Callable[[BinaryIO], object],
         permission: int,
-        publish: Callable[[str, str], object],
+        publish: Callable[[str, str, int], object],
     ) -> None:
         parent, name = posixpath.split(path)
-        temporary = f"{parent}/.{name[:100]}.{secrets.token_hex(8)}.tmp"
-        try:
-            with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                fill(file)
-                file.flush()
-                os.fchmod(file.fileno(), permission)
-                os.fsync(file.fileno())
-            publish(temporary, path)
-        finally:
-            # a replacing rename has taken it away already
-            with suppress(FileNotFoundError):
-                os.unlink(temporary)
+        temporary = f".{name[:100]}.{secrets.token_hex(8)}.tmp"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        # one directory for all steps, whatever becomes of its path meanwhile
+        with _directory(parent) as directory:
+            try:
+                with open(os.open(temporary, flags, 0o600, dir_fd=directory), "wb") as file:
+                    fill(file)
+                    file.flush()
+                    os.fchmod(file.fileno(), permission)
+                    os.fsync(file.fileno())
+                publish(temporary, name, directory)
+            finally:
+                # a replacing rename has taken it away already
+                with suppress(FileNotFoundError):
+                    os.unlink(temporary, dir_fd=directory)
+
+
+@contextmanager
+def _directory(path: str) -> Iterator[int]:
+    descriptor = os.open(path or "/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _replace(source: str, target: str, directory: int) -> None:
+    os.replace(source, target, src_dir_fd=directory, dst_dir_fd=directory)
+
+
+def _link(source: str, target: str, directory: int) -> None:
+    os.link(source, target, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
 
 
 @contextmanager

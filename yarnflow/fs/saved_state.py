@@ -8,7 +8,7 @@ deleted with it.  Flink counterparts: ``Checkpoints.loadAndValidateCheckpoint``,
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -93,7 +93,7 @@ def read_state(file_systems: FileSystems, uri: str) -> SavedState:
     SavepointInvalid
         It cannot be understood.
     """
-    directory = uri.rstrip("/").removesuffix(f"/{METADATA_FILE}")
+    directory = state_directory(uri)
     fs, path = file_systems(directory)
     where = f"{directory}/{METADATA_FILE}"
     try:
@@ -101,6 +101,11 @@ def read_state(file_systems: FileSystems, uri: str) -> SavedState:
     except FileMissing:
         raise SavepointNotFound(_not_found(fs, path, directory)) from None
     return SavedState(directory, from_bytes(content, where))
+
+
+def state_directory(uri: str) -> str:
+    """The directory of a state that is named by itself or by the ``_metadata`` in it."""
+    return uri.rstrip("/").removesuffix(f"/{METADATA_FILE}")
 
 
 def _not_found(fs: FileSystem, path: str, uri: str) -> str:
@@ -112,47 +117,56 @@ def _not_found(fs: FileSystem, path: str, uri: str) -> str:
     return f"{uri} has no {METADATA_FILE}, so it is no (complete) savepoint or checkpoint; check the path"
 
 
-def delete_savepoint(file_systems: FileSystems, state: SavedState) -> None:
-    """Delete a savepoint.
+def delete_savepoint(file_systems: FileSystems, uri: str, expected: SavepointMetadata | None = None) -> None:
+    """Delete a savepoint: what is checked is what is deleted, whatever others do to its path meanwhile.
+
+    Parameters
+    ----------
+    uri : str
+        Its directory, or the ``_metadata`` in it.
+    expected : SavepointMetadata, optional
+        What it was when somebody decided to delete it.
 
     Raises
     ------
+    SavepointNotFound
+        There is none.
     SavepointInvalid
-        It is a checkpoint, which is its job's, or its directory has files of others; nothing is deleted.
+        It is a checkpoint, which is its job's, its directory has files of others, or it is not as expected;
+        nothing is deleted.
+    StorageDenied
+        Another user of this machine could have its path lead elsewhere.
     """
-    if state.metadata.kind is not CheckpointKind.SAVEPOINT:
-        raise SavepointInvalid(
-            f"{state.uri} is a checkpoint of job {state.metadata.job_id}, not a savepoint; delete it with "
-            "`yarnflow savepoint dispose`, which asks whether the job is over"
-        )
-    check_only_savepoint(file_systems, state)
-    # what makes it one goes first, so that half of it is never taken for a whole
-    fs, path = file_systems(state.uri)
-    fs.delete(f"{path}/{METADATA_FILE}")
-    fs.delete(path)
+    place = state_directory(uri)
+    fs, path = file_systems(place)
+    try:
+        with fs.hold(path) as directory:
+            metadata = from_bytes(directory.read(METADATA_FILE), f"{place}/{METADATA_FILE}")
+            if metadata.kind is not CheckpointKind.SAVEPOINT:
+                raise SavepointInvalid(
+                    f"{place} is a checkpoint of job {metadata.job_id}, not a savepoint; delete it with "
+                    "`yarnflow savepoint dispose`, which asks whether the job is over"
+                )
+            if expected is not None and metadata != expected:
+                raise SavepointInvalid(f"{place} has changed since it was looked at; nothing was deleted")
+            files = directory.files()
+            _check_only_savepoint(place, metadata, files)
+            # what makes it one goes first, so that half of it is never taken for a whole
+            directory.delete(METADATA_FILE)
+            directory.remove(files)
+    except FileMissing:
+        raise SavepointNotFound(_not_found(fs, path, place)) from None
 
 
-def check_only_savepoint(file_systems: FileSystems, state: SavedState) -> None:
-    """Raises SavepointInvalid when the directory has files that are not the savepoint's."""
-    fs, path = file_systems(state.uri)
-    own = {METADATA_FILE, *(file.path for file in state.metadata.files)}
-    foreign = [file for file in files_below(fs, path) if file not in own and checked_file(file) not in own]
+def _check_only_savepoint(uri: str, metadata: SavepointMetadata, files: Collection[str]) -> None:
+    own = {METADATA_FILE, *(file.path for file in metadata.files)}
+    foreign = [file for file in files if file not in own and checked_file(file) not in own]
     if foreign:
         shown = ", ".join(sorted(foreign)[:_SHOWN]) + (" …" if len(foreign) > _SHOWN else "")
         raise SavepointInvalid(
-            f"{state.uri} has {len(foreign)} files that are not the savepoint's: {shown}; move them "
+            f"{uri} has {len(foreign)} files that are not the savepoint's: {shown}; move them "
             "elsewhere first; nothing was deleted"
         )
-
-
-def files_below(fs: FileSystem, root: str, below: str = "") -> Iterator[str]:
-    """Paths of all files of a directory, relative to it."""
-    for entry in fs.list(posixpath.join(root, below)):
-        relative = posixpath.join(below, posixpath.basename(entry.path))
-        if entry.is_directory:
-            yield from files_below(fs, root, relative)
-        else:
-            yield relative
 
 
 def checked_file(file: str) -> str:

@@ -15,15 +15,16 @@ import posixpath
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeVar
 
 import requests
 from hdfs import HdfsError, InsecureClient
 
 from yarnflow.config.hadoop_conf import HadoopConf
-from yarnflow.core.files import FileStatus
+from yarnflow.core.files import FileStatus, HeldDirectory
 from yarnflow.errors import FileMissing, StorageError, StorageUnavailable
+from yarnflow.fs.by_path import DirectoryByPath
 from yarnflow.fs.webhdfs_errors import Place, Refused, refused
 
 T = TypeVar("T")
@@ -247,6 +248,11 @@ class WebHdfsFileSystem:
         """Delete a file or a whole directory; False when there was nothing."""
         answer = self._call("delete", path, lambda client: client._delete(path, recursive="true"))
         return bool(answer.json()["boolean"])
+
+    @contextmanager
+    def hold(self, path: str) -> Iterator[HeldDirectory]:
+        """Hold a directory by its path.  Raises FileMissing."""
+        yield DirectoryByPath(self, path)
 
     def close(self) -> None:
         """Close all connections.  Idempotent; a later call opens them anew."""

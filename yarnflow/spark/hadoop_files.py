@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
+from yarnflow.config.held_directories import delete_tree
 from yarnflow.core.uris import split_uri
 from yarnflow.errors import FileMissing, StateDamaged, StorageError
 from yarnflow.spark.java_classes import is_instance, java_class
@@ -108,7 +109,22 @@ class HadoopFiles:
 
     def delete(self, path: str) -> None:
         """Remove a file or tree; nothing if it is not there."""
-        self.call(path, "delete", True)
+        if self._is_raw_local(path):
+            self._delete_local(split_uri(self.qualified(path))[2])
+        else:
+            self.call(path, "delete", True)
+
+    def _is_raw_local(self, path: str) -> bool:
+        return is_instance(self._gateway, self.system(path), "org.apache.hadoop.fs.RawLocalFileSystem")
+
+    def _delete_local(self, path: str) -> None:
+        # Java goes by paths, in which others may exchange a directory meanwhile
+        try:
+            delete_tree(path)
+        except StorageError:
+            raise
+        except OSError as error:
+            raise StorageError(f"delete of {path} failed: {error.strerror}") from error
 
     def make_directory(self, path: str) -> None:
         """Make a directory and its parents; raises StorageError when the file system refuses."""

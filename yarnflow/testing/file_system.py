@@ -5,14 +5,16 @@ from __future__ import annotations
 import builtins
 import posixpath
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from yarnflow.core.files import FileStatus
+from yarnflow.core.files import FileStatus, HeldDirectory
 from yarnflow.core.ports import Clock
 from yarnflow.errors import FileMissing, StorageError
+from yarnflow.fs.by_path import DirectoryByPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,11 @@ class MemoryFileSystem:
             if found:
                 self._touch(_parent(path))
             return bool(found)
+
+    @contextmanager
+    def hold(self, path: str) -> Iterator[HeldDirectory]:
+        """Hold a directory by its path.  Raises FileMissing."""
+        yield DirectoryByPath(self, path)
 
     def paths(self, below: str = "/") -> builtins.list[str]:
         """All files and directories below a directory; not counted as an operation."""

@@ -81,3 +81,5 @@ class JobDescription:
     job_parameters: Mapping[str, str] = field(default_factory=dict)
     #: None = none is written
     event_log: EventLog | None = None
+    #: ``execution.checkpointing.savepoint-dir``; empty = not set
+    savepoint_dir: str = ""

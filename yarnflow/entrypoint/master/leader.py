@@ -258,6 +258,8 @@ class Leader:
         )
         since_ms = clock.now_ms()
         view = LeaderView(
+            configuration,
+            parts.cluster_dir,
             self.dispatcher,
             self.board,
             self.resource_manager,

@@ -42,6 +42,7 @@ def describe_job(submission: JobSubmission, graph: JobGraph, configuration: Conf
         adaptive=SchedulerKind(scheduler) is not SchedulerKind.DEFAULT,
         job_parameters=masked(dict(graph.job_parameters)),
         event_log=event_log(configuration),
+        savepoint_dir=get(job_options.SAVEPOINT_DIR),
     )
 
 

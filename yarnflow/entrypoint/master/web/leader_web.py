@@ -5,7 +5,6 @@ The view of it that handlers ask, their application, and who keeps what they say
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,8 +12,6 @@ from typing import TYPE_CHECKING
 
 from yarnflow import __version__
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.hadoop_conf import HadoopConf
-from yarnflow.config.hadoop_variables import names_hadoop
 from yarnflow.config.options import rest as rest_options
 from yarnflow.core.checkpoint.messages import CheckpointInfo, CheckpointRequest, JobCheckpoints
 from yarnflow.core.ha.ports import Leadership
@@ -25,10 +22,10 @@ from yarnflow.core.metrics import MetricsView
 from yarnflow.core.ports import Clock, GatewayFactory
 from yarnflow.core.resources.diagnostics import ProcessDiagnostics, ThreadInfo
 from yarnflow.core.resources.provider import TaskManagerInfo
+from yarnflow.entrypoint.master.web.disposal import SavepointDisposal
 from yarnflow.entrypoint.master.web.master_web import WebApplication
 from yarnflow.errors import DriverLost
 from yarnflow.fs.file_systems import file_systems
-from yarnflow.fs.saved_state import delete_savepoint, read_state, state_uri
 from yarnflow.rest.framework.changes import JobChanges
 from yarnflow.runtime.dispatcher.dispatcher import Dispatcher
 from yarnflow.runtime.dispatcher.job_board import JobBoard
@@ -45,12 +42,16 @@ class LeaderView:
 
     def __init__(
         self,
+        configuration: Configuration,
+        cluster_dir: Path,
         dispatcher: Dispatcher,
         board: JobBoard,
         resource_manager: ResourceManager,
         gateways: GatewayFactory,
         leadership: Callable[[], Leadership],
     ) -> None:
+        self._configuration = configuration
+        self._cluster_dir = cluster_dir
         self._leadership = leadership
         self._dispatcher = dispatcher
         self._board = board
@@ -68,6 +69,10 @@ class LeaderView:
     def jobs(self) -> Sequence[JobDetails]:
         """All jobs, oldest first."""
         return self._board.all()
+
+    def job_ids(self) -> list[JobId]:
+        """Of all jobs, oldest first."""
+        return [details.overview.job_id for details in self._board.all()]
 
     def job_details(self, job_id: JobId) -> JobDetails:
         """Latest snapshot of one job."""
@@ -114,14 +119,9 @@ class LeaderView:
         return self._dispatcher.await_checkpoint(job_id, request_id, timeout_ms)
 
     def dispose_savepoint(self, path: str) -> None:
-        """Delete a savepoint."""
-        opened = file_systems()
-
-        def home() -> str:
-            return opened(HadoopConf.load(os.environ).default_fs)[0].home()
-
-        uri = state_uri(path, os.environ, on_hadoop=names_hadoop(os.environ), home=home)
-        delete_savepoint(opened, read_state(opened, uri))
+        """Delete a savepoint of the cluster's."""
+        # nothing else of a master's needs file systems before that
+        SavepointDisposal(self._configuration, self._cluster_dir, self, file_systems()).dispose(path)
 
     def shut_down_cluster(self) -> None:
         """Cancel every job, then end the cluster."""
