@@ -10,7 +10,9 @@ from yarnflow.spark.served_files import files_of_options, warn_of_private_files
 
 
 @pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}", "{}#name"])
-def test_a_file_for_its_owner_only_is_named(form: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_for_its_owner_only_is_named(
+    form: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     private = tmp_path / "credentials.yaml"
     private.touch(mode=0o600)
     warn_of_private_files([form.format(private)])
@@ -27,5 +29,5 @@ def test_files_for_all_and_those_elsewhere_are_not(tmp_path: Path, caplog: pytes
 
 
 def test_options_that_add_files() -> None:
-    options = {"spark.files": "/a, hdfs://nn/b", "spark.archives": "/c.zip#c", "spark.jars": "", "spark.x": "/y"}
+    options = {"spark.files": "/a, hdfs://nn/b", "spark.archives": "/c.zip#c", "spark.jars": "", "x": "/y"}
     assert files_of_options(options) == ["/a", "hdfs://nn/b", "/c.zip#c"]

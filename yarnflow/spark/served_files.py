@@ -1,7 +1,7 @@
 """Files of this machine that a driver serves because they were added to its job.
 
-Spark sends them to whoever connects to the driver's port and knows or guesses the name: it asks for the secret
-only when something else is asked for, and none of its options changes that.
+Spark sends them to whoever connects to the driver's port and knows or guesses the name: it asks for the
+secret only when something else is asked for.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def warn_of_private_files(paths: Iterable[str]) -> None:
         local = _local(path)
         if local and _is_private(local):
             logger.warning(
-                "%s can be read by its owner only, but Spark serves files that are added to a job to everybody who"
-                " can connect to the driver's port, without authentication. Do not add files with secrets: put it"
-                " into HDFS or another place executors can read, add it from there or pass its path.",
+                "%s can be read by its owner only, but Spark serves files that are added to a job to all"
+                " who can connect to the driver's port, without authentication. Do not add secrets:"
+                " put it into HDFS or another place executors can read, add it from there or pass its path.",
                 local,
             )
 

@@ -19,8 +19,8 @@ from yarnflow.core.resources.connections import (
     has_socket,
 )
 
-_HEADING = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
-_ROW = "   0: {local} {remote} 01 00000000:00000000 00:00000000 00000000  1002        0 {inode} 1 0 20 4 30 10 -1\n"
+_HEADING = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode"
+_ROW = "   0: {local} {remote} 01 00000000:00000000 00:00000000 00000000  1002        0 {inode} 1 0 20 4 30"
 _V4, _V4_BACK = "0100007F:A2F5", "0100007F:1F90"
 _MAPPED = "0000000000000000FFFF0000"
 _LOOPBACK_V6 = "00000000000000000000000001000000"
@@ -31,7 +31,7 @@ little_endian = pytest.mark.skipif(sys.byteorder != "little", reason="tables of 
 
 def table(*rows: tuple[str, str, int]) -> bytes:
     lines = [_ROW.format(local=local, remote=remote, inode=inode) for local, remote, inode in rows]
-    return (_HEADING + "".join(lines)).encode()
+    return "\n".join((_HEADING, *lines, "")).encode()
 
 
 @little_endian
@@ -49,7 +49,8 @@ def test_sockets_of_ipv6_that_speak_ipv4_or_ipv6() -> None:
     near, far = ("127.0.0.1", 0xA2F5), ("127.0.0.1", 0x1F90)
     mapped = table((_MAPPED + _V4, _MAPPED + _V4_BACK, 8))
     assert end_in_table(mapped, near, far) == SocketEnd(1002, 8)
-    assert end_in_table(mapped, ("::ffff:127.0.0.1", 0xA2F5), ("::ffff:127.0.0.1", 0x1F90)) == SocketEnd(1002, 8)
+    told_so = ("::ffff:127.0.0.1", 0xA2F5), ("::ffff:127.0.0.1", 0x1F90)
+    assert end_in_table(mapped, *told_so) == SocketEnd(1002, 8)
     loopback = table((f"{_LOOPBACK_V6}:A2F5", f"{_LOOPBACK_V6}:1F90", 8))
     assert end_in_table(loopback, ("::1", 0xA2F5), ("::1", 0x1F90)) == SocketEnd(1002, 8)
     assert end_in_table(loopback, near, far) is None

@@ -1,7 +1,7 @@
-"""Owners of connections within this machine, as Linux tells of them in ``/proc/net/tcp`` and ``/proc/<pid>/fd``.
+"""Owners of connections within this machine, by ``/proc/net/tcp`` and ``/proc/<pid>/fd`` of Linux.
 
-What a process says of itself over a connection may be a lie; what is here may not.  Elsewhere there is nothing
-to be seen.
+What a process says of itself over a connection may be a lie; what is here may not.  Elsewhere there is
+nothing to be seen.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def can_tell_owners(proc: Path = PROC) -> bool:
 
 
 def find_end(local: Address, remote: Address, proc: Path = PROC) -> SocketEnd | None:
-    """The socket of this machine that is bound to ``local`` and connected to ``remote``; None = there is none.
+    """The socket of this machine that is bound to ``local`` and connected to ``remote``, if there is one.
 
     A table that changes while it is read may be read without one of its sockets, so None may be an error.
 

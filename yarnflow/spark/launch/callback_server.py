@@ -1,8 +1,8 @@
-"""The server of a driver's Python that its JVM calls, for batches, listeners and whatever else it has proxies of.
+"""The server of a driver's Python that its JVM calls: for batches, listeners and all it has proxies of.
 
-Whoever it takes for the JVM can have it run anything: the answers to what Python asks while it is called come over
-the caller's connection.  py4j's server takes anybody.  Here it is closed to all but the driver's own JVM before the
-first byte is read, and wants a token on top: all containers of YARN may have the same user.
+Whoever it takes for the JVM can have it run anything: the answers to what Python asks while it is called come
+over the caller's connection.  py4j's server takes anybody.  Here all but the driver's own JVM are refused
+before the first byte is read, and that has to know a token: all containers of YARN may have the same user.
 
 It is started before any program runs, since pyspark makes one without a token where it finds none.
 """
