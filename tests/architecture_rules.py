@@ -239,7 +239,10 @@ LIBRARIES: dict[str, set[str]] = {
     "thrift": {"rpc"},
     "msgspec": {"core.json_codec", "rest"},
     "pyspark": {"spark"},
-    "py4j": {"spark.checkpoints.file_copy", "spark.hadoop_files", "spark.java_classes"},
+    "py4j": {
+        *("spark.checkpoints.file_copy", "spark.hadoop_files", "spark.java_classes"),
+        "spark.launch.callback_server",
+    },
     "pyarrow": {
         *("api.building.collection", "spark.connectors", "spark.elements", "spark.messages"),
         *("spark.connectors.elasticsearch", "spark.connectors.feeds", "spark.connectors.jdbc"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -93,8 +94,8 @@ def test_a_spare_s_master_has_a_secret_nobody_knows(monkeypatch: pytest.MonkeyPa
 
     told: list[str] = []
 
-    def master(gateway: Any, host: str, auth_secret: str) -> Any:
-        told.append(auth_secret)
+    def master(gateway: Any, host: str, options: Mapping[str, str]) -> Any:
+        told.append(options["spark.authenticate.secret"])
         return SimpleNamespace(rpc_env=None)
 
     monkeypatch.setattr(session, "MasterEndpoint", master)

@@ -24,9 +24,11 @@ from typing import Any, Final
 from yarnflow.core.hosts import bind_address
 from yarnflow.core.resources.attachment import TASK_THREADS_VARIABLE, ExecutorAttachment, refused_variables
 from yarnflow.errors import InvalidOption
-from yarnflow.spark.java_classes import java_class
+from yarnflow.spark.launch.callback_server import start_callback_server
 from yarnflow.spark.launch.jvm import split_options
+from yarnflow.spark.launch.master import MasterEndpoint
 from yarnflow.spark.launch.spark_home import is_unwanted, module_options, spark_home
+from yarnflow.spark.served_files import files_of_options, warn_of_private_files
 
 logger = logging.getLogger(__name__)
 
@@ -224,6 +226,8 @@ class DriverSession:
                 SparkSession._instantiatedSession = None
                 self._spark, self._earlier = self._earlier.newSession(), None
             elif self._spark is None:
+                # before any program can do what makes pyspark start one that is open to all
+                start_callback_server(self._context._gateway)
                 self._spark = SparkSession(self._context)
             return self._spark
 
@@ -293,29 +297,6 @@ class DriverSession:
                 pass
 
 
-class MasterEndpoint:
-    """The in-process Master.  A spare driver makes it before it knows its job."""
-
-    def __init__(self, gateway: Any, host: str, auth_secret: str) -> None:
-        conf = java_class(gateway, "org.apache.spark.SparkConf")(False)
-        for key, value in {
-            "spark.authenticate": "true",
-            "spark.authenticate.secret": auth_secret,
-            "spark.driver.bindAddress": bind_address(host),
-            "spark.ui.enabled": "false",
-            "spark.master.rest.enabled": "false",
-            "spark.ui.prometheus.enabled": "false",
-            "spark.rpc.io.numConnectionsPerPeer": "1",
-            # jobs that begin in the same second may write their event logs into one directory
-            "spark.deploy.appIdPattern": f"app-%s-%04d-{secrets.token_hex(4)}",
-        }.items():
-            conf.set(key, value)
-        master = java_class(gateway, "org.apache.spark.deploy.master.Master")
-        started = master.startRpcEnvAndEndpoint(host, 0, 0, conf)
-        self.rpc_env = started._1()
-        self.url = f"spark://{host}:{self.rpc_env.address().port()}"
-
-
 def open_session(gateway: Any, settings: SessionSettings) -> DriverSession:
     """Bring the SparkContext up; executors may dial in afterwards.
 
@@ -327,12 +308,13 @@ def open_session(gateway: Any, settings: SessionSettings) -> DriverSession:
         The user set a protected option.
     """
     options = spark_options(settings)
+    warn_of_private_files(files_of_options(options))
     os.environ["PYSPARK_PYTHON"] = settings.python_executable or sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["SPARK_HOME"] = str(spark_home())
     from pyspark import SparkConf, SparkContext
 
-    master = MasterEndpoint(gateway, settings.host, settings.auth_secret)
+    master = MasterEndpoint(gateway, settings.host, options)
     SparkContext._ensure_initialized(gateway=gateway)
     conf = SparkConf(loadDefaults=True, _jvm=gateway.jvm)
     for key, value in options.items():
@@ -375,18 +357,19 @@ def warm_up(gateway: Any, wanted: Callable[[], bool]) -> None:
     try:
         SparkContext._ensure_initialized(gateway=gateway)
         # everyone on this machine can reach the port
-        secret = secrets.token_hex(32)
-        master = MasterEndpoint(gateway, "127.0.0.1", secret)
+        options = spark_options(SessionSettings("spare", "127.0.0.1", secrets.token_hex(32)))
+        master = MasterEndpoint(gateway, "127.0.0.1", options)
         rpc_env = master.rpc_env
         if not wanted():
             conf = SparkConf(loadDefaults=False, _jvm=gateway.jvm)
-            for key, value in spark_options(SessionSettings("spare", "127.0.0.1", secret)).items():
+            for key, value in options.items():
                 conf.set(key, value)
             conf.setMaster(master.url)
             context = SparkContext(conf=conf, gateway=gateway)
         if context is not None and not wanted():
             counted = SparkSession(context).range(1).groupBy("id").count()
             counted._jdf.queryExecution().executedPlan()
+            start_callback_server(gateway)
             logger.info("This spare driver is warm.")
     except Exception as error:
         logger.warning("Warming up failed: %s", type(error).__name__)

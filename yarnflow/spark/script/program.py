@@ -45,6 +45,7 @@ from yarnflow.spark.run.user_errors import map_spark_error, map_texts, user_trac
 from yarnflow.spark.script.identity import SESSION_LOCATION, QueryIdentities
 from yarnflow.spark.script.places import CallPlaces, place_of
 from yarnflow.spark.script.queries import ScriptQueries
+from yarnflow.spark.served_files import warn_of_private_files
 
 logger = logging.getLogger(__name__)
 
@@ -461,11 +462,22 @@ def _kept_session(
 
         return start
 
+    def looked_at(add: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(add)
+        def add_path(self: Any, path: str, *args: Any, **kwargs: Any) -> Any:
+            warn_of_private_files([path])
+            return add(self, path, *args, **kwargs)
+
+        return add_path
+
     spark_foreach_batch = DataStreamWriter.foreachBatch
     replacements: list[tuple[type, str, Any]] = [
         (SparkSession, "stop", stop),
         (SparkContext, "stop", stop),
         (SparkContext, "__init__", init),
+        # which addPyFile calls as well
+        (SparkContext, "addFile", looked_at(SparkContext.addFile)),
+        (SparkContext, "addArchive", looked_at(SparkContext.addArchive)),
         (SparkSession.Builder, "getOrCreate", prepared(SparkSession.Builder.getOrCreate)),
         (SparkSession.Builder, "create", prepared(SparkSession.Builder.create)),
         (DataStreamWriter, "foreachBatch", foreach_batch),
