@@ -8,11 +8,10 @@ import pytest
 
 from yarnflow.core.ids import DriverId, ExecutorId, JobId
 from yarnflow.core.messages import ExecutorDescriptor
-from yarnflow.errors import InvalidOption, ResourceError
 from yarnflow.spark.launch.executor_command import ExecutorSettings, executor_command
 from yarnflow.spark.launch.java import JavaRuntime
 from yarnflow.spark.launch.jvm import gateway_command, gateway_environment
-from yarnflow.spark.launch.session import SessionSettings, check_user_options, spark_options
+from yarnflow.spark.launch.session import SessionSettings, spark_options
 from yarnflow.spark.launch.spark_home import LOG4J_CONFIG, LOG4J_JSON_CONFIG, module_options, options_in_class
 
 JAVA = JavaRuntime(Path("/jre/bin/java"), "17.0.1", "PATH")
@@ -82,24 +81,6 @@ def test_workers_get_the_interpreter_and_find_yarnflow() -> None:
     assert (first, old) == ("/user", "/old")
     assert (Path(root) / "yarnflow" / "spark").is_dir()
     assert (env["A"], env["FROM_DRIVER"]) == ("b", "yes")
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONPATH", "PYTHONSTARTUP", "_JAVA_OPTIONS"),
-        "JAVA_TOOL_OPTIONS",
-        *("JDK_JAVA_OPTIONS", "PATH", "HOME", "PYSPARK_PYTHON", "SPARK_LOCAL_DIRS", "_SPARK_AUTH_SECRET"),
-    ],
-)
-def test_what_loads_code_is_the_task_managers_to_set(name: str) -> None:
-    request = descriptor(environment={"MINE": "1", name: "x"})
-    with pytest.raises(ResourceError, match=f"executor 3 of job 1+ is to be started with {name}, which no"):
-        executor_command(request, settings(), SECRET, {})
-    with pytest.raises(InvalidOption, match=f"^option spark.executorEnv.{name} cannot be set: set {name} in"):
-        check_user_options({"spark.executorEnv.MINE": "1", f"spark.executorEnv.{name}": "x"})
-    # an operator may
-    assert executor_command(descriptor(), settings(), SECRET, {name: "x"}).environment[name]
 
 
 def test_workers_load_no_modules_of_the_folder_they_start_in() -> None:

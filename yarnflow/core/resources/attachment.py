@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -12,24 +11,6 @@ TASK_THREADS_VARIABLE: Final = "YARNFLOW_TASK_THREADS_PER_SLOT"
 PYTHON_MEMORY_VARIABLE: Final = "YARNFLOW_PYTHON_MEMORY_MIB"
 #: Spark limits the *address space* of a Python worker; libraries alone take half of this
 SMALLEST_WORKER_LIMIT_MIB: Final = 1024
-
-#: by what is in these, loaders and interpreters run code of somebody's choice before Spark's own, or Spark
-#: finds other files; a TaskManager gives executors those of its own environment
-_OF_TASK_MANAGER_ONLY: Final = frozenset(
-    {"BASH_ENV", "ENV", "GCONV_PATH", "HOME", "JAVA_TOOL_OPTIONS", "PATH", "TMPDIR", PYTHON_MEMORY_VARIABLE}
-)
-_OF_TASK_MANAGER_ONLY_BEGINNINGS: Final = (
-    "LD_", "GLIBC_", "PYTHON", "PYSPARK_", "SPARK_", "_SPARK", "_PYSPARK", "JDK_", "_JAVA",
-)  # fmt: skip
-
-
-def refused_variables(names: Iterable[str]) -> list[str]:
-    """Return those environment variables that a driver may not set for executors."""
-    return sorted(
-        name
-        for name in names
-        if name in _OF_TASK_MANAGER_ONLY or name.startswith(_OF_TASK_MANAGER_ONLY_BEGINNINGS)
-    )
 
 
 @dataclass(frozen=True, slots=True)

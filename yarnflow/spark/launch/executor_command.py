@@ -18,12 +18,7 @@ from typing import Final
 import yarnflow
 from yarnflow.core.hosts import bind_address
 from yarnflow.core.messages import ExecutorDescriptor
-from yarnflow.core.resources.attachment import (
-    PYTHON_MEMORY_VARIABLE,
-    TASK_THREADS_VARIABLE,
-    refused_variables,
-)
-from yarnflow.errors import ResourceError
+from yarnflow.core.resources.attachment import PYTHON_MEMORY_VARIABLE, TASK_THREADS_VARIABLE
 from yarnflow.spark.launch.java import JavaRuntime
 from yarnflow.spark.launch.jvm import FOREIGN_VARIABLES, SAFE_PATH_VARIABLE, common_flags, has_collector
 from yarnflow.spark.launch.spark_home import class_path, module_options, spark_home
@@ -94,17 +89,7 @@ def executor_command(
         Of the driver, from ``driver_secret.spark_secret``; goes into the environment only.
     environ : mapping, optional
         Environment to start from; this process's by default.
-
-    Raises
-    ------
-    ResourceError
-        The descriptor sets variables that are the TaskManager's to set.
     """
-    if refused := refused_variables(descriptor.environment):
-        raise ResourceError(
-            f"executor {descriptor.executor_id} of job {descriptor.job_id} is to be started with "
-            f"{', '.join(refused)}, which no request may set; set it in the environment of the TaskManagers"
-        )
     options = _java_options(descriptor.java_options)
     small = settings.heap_mib < _SERIAL_GC_BELOW_MIB
     command = [

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from yarnflow.core.hosts import bind_address
-from yarnflow.core.resources.attachment import TASK_THREADS_VARIABLE, ExecutorAttachment, refused_variables
+from yarnflow.core.resources.attachment import TASK_THREADS_VARIABLE, ExecutorAttachment
 from yarnflow.errors import InvalidOption
 from yarnflow.spark.launch.callback_server import start_callback_server
 from yarnflow.spark.launch.jvm import split_options
@@ -56,8 +56,8 @@ PROTECTED_OPTIONS: Final[Mapping[str, str]] = {
     "spark.task.cpus": "a slot is one task thread",
 }
 
-#: a change on the way to the executors would be of no use: they need these before they ask the driver
 _EXECUTOR_ENVIRONMENT: Final = "spark.executorEnv."
+#: a change on the way to the executors would be of no use: they need these before they ask the driver
 _EXECUTOR_OPTIONS: Final = "spark.executor.extraJavaOptions"
 _EXECUTOR_STARTUP: Final = ("spark.auth", "spark.rpc.", "spark.network.", "spark.ssl", "spark.port.")
 _SECRET_WORDS: Final = ("secret", "password", "token", "keypassword")
@@ -101,12 +101,6 @@ def check_user_options(options: Mapping[str, str]) -> None:
     for key in sorted(options):
         if key in PROTECTED_OPTIONS:
             raise InvalidOption(f"option {key} cannot be set: {PROTECTED_OPTIONS[key]}")
-    for_executors = [key for key in options if key.startswith(_EXECUTOR_ENVIRONMENT)]
-    if refused := refused_variables(key.removeprefix(_EXECUTOR_ENVIRONMENT) for key in for_executors):
-        raise InvalidOption(
-            f"option {_EXECUTOR_ENVIRONMENT}{refused[0]} cannot be set: set {refused[0]} in the environment "
-            "of the TaskManagers"
-        )
 
 
 def spark_options(settings: SessionSettings) -> dict[str, str]:
