@@ -37,7 +37,8 @@ _LETTERS: Final = (
 )  # fmt: skip
 #: of a digest; enough to tell two apart
 _SHOWN: Final = 8
-_SHARED: Final = Permissions.READ | Permissions.CREATE
+#: without DELETE no cluster could remove its own node below another user's, so each would leave one
+_SHARED: Final = Permissions.READ | Permissions.CREATE | Permissions.DELETE
 #: what a user can do about a node of somebody else's
 ADVICE: Final = (
     "delete it as ZooKeeper's administrator if no cluster uses it (zkCli.sh: deleteall {path}), or choose "
@@ -62,10 +63,8 @@ class NodeRights:
         holders = [] if password is None else [make_digest_acl(_USER, password, all=True)]
         #: of the cluster's nodes
         self.own: Final[list[ACL]] = holders or OPEN_ACL_UNSAFE
-        #: of the parent of all clusters: others find and make theirs there, and can do nothing else
-        self.shared: Final[list[ACL]] = (
-            [ACL(_SHARED, ANYONE_ID_UNSAFE), *holders] if holders else OPEN_ACL_UNSAFE
-        )
+        #: of the parent of all clusters: others find, make and end theirs there, and can do nothing else
+        self.shared: Final[list[ACL]] = [ACL(_SHARED, ANYONE_ID_UNSAFE)] if holders else OPEN_ACL_UNSAFE
         #: for a client's session
         self.login: Final = None if password is None else [("digest", f"{_USER}:{password}")]
 
@@ -84,7 +83,7 @@ class NodeRights:
             )
 
     def excess(self, found: Sequence[ACL]) -> str:
-        """What everybody may do to the shared parent beyond making a cluster; empty = nothing."""
+        """What everybody may do to the shared parent beyond making and ending a cluster; empty = nothing."""
         if not self.protected:
             return ""
         allowed = 0
