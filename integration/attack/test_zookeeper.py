@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
-from kazoo.exceptions import NoAuthError, NoNodeError
+from kazoo.exceptions import NoAuthError, NoNodeError, NotEmptyError
 from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
 
 from integration.conftest import Commands, Started, commands_in, wait_until

@@ -12,7 +12,7 @@ from contextlib import closing
 
 import pytest
 
-from yarnflow.core.resources.connections import can_tell_owners
+from yarnflow.core.resources.connections import can_tell_owners, find_end
 from yarnflow.spark.launch import callback_server
 from yarnflow.spark.launch.callback_server import OwnJvmOnly
 
@@ -66,6 +66,21 @@ def test_a_connection_whose_owner_cannot_be_looked_up_is_refused(
     with socket.create_connection(listening.getsockname()), pytest.raises(OSError, match="Invalid argument"):
         OwnJvmOnly(listening, os.getpid()).accept()
     assert "cannot be looked up" in caplog.text
+
+
+def test_a_table_that_misses_the_connection_is_read_again(
+    listening: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [None, None]
+
+    def at_last(*ends: tuple[str, int]) -> object:
+        return answers.pop() if answers else find_end(*ends)
+
+    monkeypatch.setattr(callback_server, "find_end", at_last)
+    with socket.create_connection(listening.getsockname()) as own:
+        connection, peer = OwnJvmOnly(listening, os.getpid()).accept()
+        with closing(connection):
+            assert peer == own.getsockname()
 
 
 def test_a_server_that_waits_ends_when_it_is_shut_down(listening: socket.socket) -> None:

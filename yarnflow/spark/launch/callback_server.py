@@ -20,8 +20,9 @@ from yarnflow.spark.java_classes import java_class
 
 logger = logging.getLogger(__name__)
 
-#: a table of sockets that changes may be read without one of them
-_LOOKS: Final = 3
+#: a table of sockets that changes may be read without one of them, so there are several looks
+_LOOK_FOR_S: Final = 5.0
+_LOOK_PAUSE_S: Final = 0.02
 #: between two warnings of connections that are refused
 _WARNING_PAUSE_S: Final = 60.0
 
@@ -126,11 +127,12 @@ class OwnJvmOnly:
             self._refuse(connection, peer, f"from {owner}")
 
     def _owned_end(self, connection: socket.socket) -> SocketEnd | None:
-        for _ in range(_LOOKS):
+        until_s = time.monotonic() + _LOOK_FOR_S
+        while True:
             end = find_end(connection.getpeername()[:2], connection.getsockname()[:2])
-            if end is not None:
+            if end is not None or _is_closed(connection) or time.monotonic() >= until_s:
                 return end
-        return None
+            time.sleep(_LOOK_PAUSE_S)
 
     def _refuse(self, connection: socket.socket, peer: Any, why: str) -> None:
         connection.close()
@@ -145,3 +147,13 @@ class OwnJvmOnly:
                 peer[1],
                 self._refused,
             )
+
+
+def _is_closed(connection: socket.socket) -> bool:
+    """Whether the other side has closed it; what it sent is not read."""
+    try:
+        return not connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
