@@ -171,8 +171,8 @@ class ZooKeeperElection:
             parent = self._zookeeper.settings.root.rpartition("/")[0]
             logger.warning(
                 "Everybody may do more at %s in ZooKeeper than make and end a cluster (%s). This cluster's "
-                "nodes are safe, but others may keep new ones from being made: have ZooKeeper's administrator "
-                "run `setAcl %s world:anyone:cdr`.",
+                "nodes are safe, but others may keep new ones from being made: have ZooKeeper's "
+                "administrator run `setAcl %s world:anyone:cdr`.",
                 parent,
                 excess,
                 parent,

@@ -244,7 +244,9 @@ _CHECKPOINTS: Final = (
     Route(
         "POST", f"{_J}/stop", checkpoints.stop, "End a job with a savepoint", p.JOB, status=202, writes=True
     ),
-    Route("POST", "/savepoint-disposal", checkpoints.dispose, "Delete a savepoint of the cluster's", writes=True),
+    Route(
+        "POST", "/savepoint-disposal", checkpoints.dispose, "Delete a savepoint of the cluster's", writes=True
+    ),
     Route(
         "GET",
         "/savepoint-disposal/:triggerid",
