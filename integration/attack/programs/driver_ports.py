@@ -14,7 +14,7 @@ from typing import Final
 from integration.attack.attacker import become_attacker
 
 #: how long silence is listened to
-_PATIENCE_S: Final = 1.5
+_SILENCE_S: Final = 1.5
 _PROXIES: Final = 4
 #: type of Spark's message that asks for a file
 _STREAM_REQUEST: Final = 6
@@ -43,7 +43,7 @@ def _answer(port: int, message: bytes) -> bytes:
     """Return what comes until there is silence or an end."""
     answer = b""
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=_PATIENCE_S) as connection:
+        with socket.create_connection(("127.0.0.1", port), timeout=_SILENCE_S) as connection:
             connection.sendall(message)
             while len(answer) < _MOST_BYTES and (more := connection.recv(_MOST_BYTES)):
                 answer += more

@@ -12,7 +12,7 @@ from contextlib import closing
 
 import pytest
 
-from yarnflow.core.resources.connections import can_tell_owners, find_end
+from yarnflow.core.resources.connections import Address, can_tell_owners, find_end
 from yarnflow.spark.launch import callback_server
 from yarnflow.spark.launch.callback_server import OwnJvmOnly
 
@@ -73,8 +73,8 @@ def test_a_table_that_misses_the_connection_is_read_again(
 ) -> None:
     answers = [None, None]
 
-    def at_last(*ends: tuple[str, int]) -> object:
-        return answers.pop() if answers else find_end(*ends)
+    def at_last(local: Address, remote: Address) -> object:
+        return answers.pop() if answers else find_end(local, remote)
 
     monkeypatch.setattr(callback_server, "find_end", at_last)
     with socket.create_connection(listening.getsockname()) as own:
