@@ -12,7 +12,9 @@ python=${YARNFLOW_PYTHON:-$([ -x "$home/.venv/bin/python" ] && echo "$home/.venv
 if [ -z "${YARNFLOW_CONF_DIR:-}" ] && [ -f "$home/conf/yarnflow-conf.yaml" ]; then
     export YARNFLOW_CONF_DIR=$home/conf
 fi
-export PYTHONPATH=$home${PYTHONPATH:+:$PYTHONPATH}
+# an empty part would be the folder of the shell
+PYTHONPATH=$(printf '%s' "$home:${PYTHONPATH:-}" | tr -s : | sed 's/:$//')
+export PYTHONPATH
 
 # background start|stop ...: see the module
 background() { "$python" -P -m yarnflow.entrypoint.standalone.background "$@"; }

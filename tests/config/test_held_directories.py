@@ -98,10 +98,33 @@ def test_a_directory_in_its_place_stays(places: Path) -> None:
 def test_a_link_where_everybody_may_put_one_is_not_followed(places: Path) -> None:
     places.chmod(0o777)
     with pytest.raises(StorageDenied, match="link on the way is a link that others can exchange"):
-        delete_tree(f"{places}/link/it")
+        with hold(f"{places}/link/it"):
+            pass
     # as /tmp is
     places.chmod(0o1777)
+    with hold(f"{places}/link/it") as directory:
+        assert directory.files()
+
+
+def test_a_path_of_ones_own_choice_may_lead_through_any_link(places: Path) -> None:
+    places.chmod(0o777)
     assert delete_tree(f"{places}/link/it")
+    assert not delete_tree(f"{places}/link/it")
+
+
+def test_what_others_delete_meanwhile_is_no_reason_to_leave_the_rest(
+    places: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (places / "mine" / "it" / "new").write_text("x")
+    unlink = os.unlink
+
+    def gone_before(name: str, *, dir_fd: int) -> None:
+        unlink(name, dir_fd=dir_fd)
+        raise FileNotFoundError(name)
+
+    monkeypatch.setattr(os, "unlink", gone_before)
+    assert delete_tree(f"{places}/mine/it")
+    assert not (places / "mine" / "it").exists()
 
 
 def test_links_that_lead_to_each_other_are_an_error(tmp_path: Path) -> None:

@@ -161,9 +161,12 @@ def test_a_connection_that_was_passed_on_is_refused(reached: str) -> None:
 
 
 def test_addresses_may_be_translated_where_an_option_says_so() -> None:
-    translated = ("master:6123",)
+    translated = ("master:6123", "gateway:*")
     shake_hands(
         client_side(dialled="Master:6123", reached="192.0.2.1:6123"), server_side(translated=translated)
+    )
+    shake_hands(
+        client_side(dialled="gateway:40123", reached="192.0.2.1:40123"), server_side(translated=translated)
     )
     with pytest.raises(Refused, match="passes connections on"):
         shake_hands(

@@ -49,6 +49,7 @@ def test_translated_addresses_have_a_host_and_a_port() -> None:
 
     assert named("") == ()
     assert named("master:6123, [::1]:6123,") == ("master:6123", "[::1]:6123")
+    assert named("10.0.0.7:*") == ("10.0.0.7:*",)
     for wrong in ("master", ":6123", "master:0", "master:x"):
         with pytest.raises(InvalidOption, match=f"translated-addresses has '{wrong}'; write host:port"):
             named(f"other:1,{wrong}")

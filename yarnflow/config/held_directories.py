@@ -11,9 +11,10 @@ import errno
 import os
 import shutil
 import stat
+import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from yarnflow.errors import StorageDenied, StorageError
 
@@ -163,42 +164,63 @@ def hold(path: str) -> Iterator[HeldDirectory]:
 def delete_tree(path: str) -> bool:
     """Delete a file, a link or a whole directory; False when there was nothing.
 
+    The path is this process's own choice, so links on the way to it are followed, whosever they are.  The
+    directory in which it is stays the same while it is deleted.
+
     Raises
     ------
-    StorageDenied
-        A directory on the way is a link that another user could have made.
     OSError
         It cannot be deleted.
     """
+    parent, name = _split(path)
     try:
-        with _parent_of(path) as (parent, name):
-            return _delete_entry(name, parent)
+        holder = os.open(parent or "/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return False
+    try:
+        return _delete_entry(name, holder)
+    finally:
+        os.close(holder)
 
 
 def _delete_entry(name: str, directory: int) -> bool:
     try:
-        if _is_directory(name, directory):
-            # goes by descriptors itself
-            shutil.rmtree(name, dir_fd=directory)
-        else:
+        if not _is_directory(name, directory):
             os.unlink(name, dir_fd=directory)
+            return True
     except FileNotFoundError:
         return False
+    # goes by descriptors itself
+    shutil.rmtree(name, dir_fd=directory, **_GOES_ON)
     return True
+
+
+def _unless_gone(_function: object, _path: object, error: Any) -> None:
+    """Go on with what is left where somebody else deletes at the same time."""
+    found = error if isinstance(error, BaseException) else error[1]
+    if not isinstance(found, FileNotFoundError):
+        raise found
+
+
+#: the parameter has two names
+_GOES_ON: Final[dict[str, Any]] = {"onexc" if sys.version_info >= (3, 12) else "onerror": _unless_gone}
 
 
 @contextmanager
 def _parent_of(path: str) -> Iterator[tuple[int, str]]:
-    parent, _, name = path.rstrip("/").rpartition("/")
-    if not path.startswith("/") or name in ("", ".", ".."):
-        raise StorageError(f"{path} is not the absolute path of a file or directory; check it")
+    parent, name = _split(path)
     descriptor = _walked(parent, path)
     try:
         yield descriptor, name
     finally:
         os.close(descriptor)
+
+
+def _split(path: str) -> tuple[str, str]:
+    parent, _, name = path.rstrip("/").rpartition("/")
+    if not path.startswith("/") or name in ("", ".", ".."):
+        raise StorageError(f"{path} is not the absolute path of a file or directory; check it")
+    return parent, name
 
 
 def _walked(directory: str, path: str) -> int:

@@ -31,24 +31,25 @@ _QUOTE: Final = r"\\*[\"']"
 _ASSIGNMENT: Final = re.compile(rf"(?<![\w.\-])([\w.\-]+)({_QUOTE})?\s*(=>?|:)\s*")
 _VALUE: Final = re.compile(rf"({_QUOTE})(?:(?!(?<!\\)\1).)*(\1|$)|[^\s].*", re.MULTILINE)
 _FLAG: Final = re.compile(r"(?<![\w.\-])(--?[A-Za-z][\w.\-]*)(\s+)(?!-)\S+")
+#: no gap is longer than the numbers say, or long texts of others would take minutes
 #: a port ends at a slash, and a password need not
 _IN_URL: Final = re.compile(
-    r"(://[^\s/:@\"'\[]*:)(?!\d+[/?#])[^\s@\"']+(?=@)|([?&]sig=)[^\s&\"']+", re.IGNORECASE
+    r"(://[^\s/:@\"'\[]{0,256}:)(?!\d+[/?#])[^\s@\"']{1,1024}(?=@)|([?&]sig=)[^\s&\"']+", re.IGNORECASE
 )
 #: what stands alone before the host is a token, or a name that nobody misses
-_TOKEN_IN_URL: Final = re.compile(r"(https?://)[^\s/:@\"']+(?=@)", re.IGNORECASE)
+_TOKEN_IN_URL: Final = re.compile(r"(https?://)[^\s/:@\"']{1,1024}(?=@)", re.IGNORECASE)
 _PARAMETER: Final = re.compile(r"([?&])([\w.\-]+)=[^\s&\"']+")
 _PRIVATE_KEY: Final = re.compile(
     r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
 )
 #: known by where they stand
 _IN_PLACE: Final = re.compile(
-    r"(\bjdbc:oracle:\w+:[^\s/@:\"']*/)[^\s@\"']+(?=@)"
+    r"(\bjdbc:oracle:\w+:[^\s/@:\"']{0,256}/)[^\s@\"']{1,1024}(?=@)"
     r"|(\bhooks\.slack\.com/services/)[^\s\"']+"
     r"|(\bBearer\s+)[\w.~+/=\-]{20,}"
-    r"|(\bcurl\s[^\n]*?(?<=\s)(?:-u|--user)[\s=]*[^\s:]+:)\S+"
-    r"|(\bmysql(?:dump|admin)?\s[^\n]*?(?<=\s)-p)\S+"
-    r"|(\bredis-cli\s[^\n]*?(?<=\s)-a\s+)\S+"
+    r"|(\bcurl\s[^\n]{0,400}?(?<=\s)(?:-u|--user)[\s=]{0,8}[^\s:]{1,256}:)\S+"
+    r"|(\bmysql(?:dump|admin)?\s[^\n]{0,400}?(?<=\s)-p)\S+"
+    r"|(\bredis-cli\s[^\n]{0,400}?(?<=\s)-a\s+)\S+"
 )
 #: a signed token in three parts
 _SIGNED_TOKEN: Final = re.compile(r"\beyJ[\w\-]{8,}\.[\w\-]+\.[\w\-]*")

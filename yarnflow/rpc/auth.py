@@ -44,7 +44,7 @@ from yarnflow.errors import (
     WrongProcess,
     error_from_code,
 )
-from yarnflow.rpc.member import CALLERS, Destination, Member
+from yarnflow.rpc.member import ANY_PORT, CALLERS, Destination, Member
 
 #: not the start of an HTTP request, a TLS hello or a Thrift message
 MAGIC: Final = b"YARNFLOW"
@@ -102,7 +102,7 @@ class ServerHandshake:
     peer : str
         ``host:port`` for messages.
     translated : collection of str
-        ``host:port`` that a client may have dialled to get here, whatever address it has reached.
+        ``host:port`` or ``host:*`` that a client may have dialled to get here, whatever it has reached.
     """
 
     def __init__(self, member: Member, local: str, peer: str, translated: Collection[str] = ()) -> None:
@@ -193,12 +193,16 @@ class ServerHandshake:
             return f"no {caller} calls a {own.role.value}"
         if cluster_id and cluster_id != own.cluster_id:
             return "set high-availability.cluster-id to the same name on both sides, or check the address"
-        if reached != self._local and dialled.lower() not in self._translated:
+        if reached != self._local and not self._is_translated(dialled.lower()):
             return (
                 f"check which process listens at {dialled}: it passes connections on; if addresses are "
                 f"translated on the way, name {dialled} in security.translated-addresses of the process here"
             )
         return ""
+
+    def _is_translated(self, dialled: str) -> bool:
+        host = dialled.rpartition(":")[0]
+        return dialled in self._translated or f"{host}:{ANY_PORT}" in self._translated
 
     def _whom_it_wants(self) -> str:
         _, caller, wanted, cluster_id, dialled, reached = self._announced

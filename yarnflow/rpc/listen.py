@@ -16,6 +16,7 @@ from yarnflow.config.options import security
 from yarnflow.config.parsers import port_candidates
 from yarnflow.core.hosts import is_loopback
 from yarnflow.errors import InvalidOption, PortUnavailable
+from yarnflow.rpc.member import ANY_PORT
 
 _LOG: Final = logging.getLogger(__name__)
 #: the system's queue of connections nobody accepted yet: every TaskManager dials a new leader at once
@@ -46,14 +47,17 @@ def translated_addresses(configuration: Configuration) -> tuple[str, ...]:
     Raises
     ------
     InvalidOption
-        A part is not ``host:port``.
+        A part is neither ``host:port`` nor ``host:*``.
     """
     option = security.TRANSLATED_ADDRESSES
     found = tuple(part.strip() for part in configuration.get(option).split(",") if part.strip())
     for address in found:
         host, _, port = address.rpartition(":")
-        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-            raise InvalidOption(f"{option.key} has {address!r}; write host:port, with commas between several")
+        if not host or not (port == ANY_PORT or (port.isdecimal() and 0 < int(port) < 65536)):
+            raise InvalidOption(
+                f"{option.key} has {address!r}; write host:port or host:{ANY_PORT}, with commas between"
+                " several"
+            )
     return found
 
 

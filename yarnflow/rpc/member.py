@@ -24,6 +24,8 @@ class Role(Enum):
     CLIENT = "client"
 
 
+#: in place of a port: all of a host's, where processes have ports that nobody knows before
+ANY_PORT: Final = "*"
 #: who calls whom: a server of a role refuses all others, so that what one process proves to another is of no
 #: use at a third
 CALLERS: Final[Mapping[Role, frozenset[Role]]] = {
@@ -54,6 +56,8 @@ class Member:
     cluster_id: str = ""
 
     def __post_init__(self) -> None:
+        # slashes around it are not part of a name anywhere else either
+        object.__setattr__(self, "cluster_id", self.cluster_id.strip("/"))
         if not self.secret:
             raise AuthenticationFailed(
                 "the cluster secret is empty; check the secret file (option security.cluster-secret-file)"

@@ -177,7 +177,7 @@ def test_script_runs_our_module_with_our_package_and_configuration(python: str, 
     shown = subprocess.run(
         ["bash", "-c", script], cwd=place, capture_output=True, text=True, check=True
     ).stdout.strip()
-    assert shown == f"{place}/yarnflow-dist|{place}/hadoop-conf|-P -m some.module"
+    assert shown == f"{place}/yarnflow-dist:{place}|{place}/hadoop-conf|-P -m some.module"
     assert shlex.split(script)[-3:] == ["-P", "-m", "some.module"]
 
 

@@ -104,6 +104,15 @@ def test_a_folder_that_others_may_write_to_is_refused(tmp_path: Path, mode: int)
         pass
 
 
+def test_what_runs_can_be_stopped_where_the_group_may_write(tmp_path: Path) -> None:
+    tmp_path.chmod(0o770)
+    with opened(tmp_path, to_stop=True) as folder:
+        assert folder.names("*") == []
+    tmp_path.chmod(0o777)
+    with pytest.raises(ConfigError, match="others may write"), opened(tmp_path, to_stop=True):
+        pass
+
+
 def test_a_folder_that_is_a_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     with pytest.raises(ConfigError, match="cannot use .*link for pid files"), opened(tmp_path / "link"):

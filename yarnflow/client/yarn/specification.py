@@ -334,7 +334,8 @@ def container_script(module: str, python: str) -> str:
     """The shell text of a container: our own process in place of the shell."""
     # absolute, so that it does not depend on where a child of it runs
     interpreter = shlex.quote(python) if python.startswith("/") else f'"$PWD"/{shlex.quote(python)}'
+    # modules among shipped files are found; nobody else may write to a container's folder
     return (
-        f'export PYTHONPATH="$PWD/{DISTRIBUTION}" HADOOP_CONF_DIR="$PWD/{HADOOP_CONF}"\n'
+        f'export PYTHONPATH="$PWD/{DISTRIBUTION}:$PWD" HADOOP_CONF_DIR="$PWD/{HADOOP_CONF}"\n'
         f"exec {interpreter} -P -m {module}\n"
     )

@@ -19,7 +19,8 @@ TRANSLATED_ADDRESSES: Final[ConfigOption[str]] = declare.string(
     "security.translated-addresses",
     "",
     Scope.CLUSTER,
-    "host:port, with commas between several: how processes of the cluster may be dialled by others that "
+    "host:port, or host:* where ports are not known before (drivers, processes on YARN), with commas between "
+    "several: how processes of the cluster may be dialled by others that "
     "reach them at another address than their own, as through the published port of a container, a port "
     "forward or a load balancer. Any other connection must come in at the very address that its client has "
     "reached, else somebody is passing it on; of those dialled by an address named here this is not checked, "

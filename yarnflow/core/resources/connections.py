@@ -38,6 +38,15 @@ def can_tell_owners(proc: Path = PROC) -> bool:
         return False
 
 
+def can_see_sockets(pid: int, proc: Path = PROC) -> bool:
+    """Whether this process may look at another one's descriptors; some are protected from their own user."""
+    try:
+        next((proc / str(pid) / "fd").iterdir(), None)
+    except OSError:
+        return False
+    return True
+
+
 def find_end(local: Address, remote: Address, proc: Path = PROC) -> SocketEnd | None:
     """The socket of this machine that is bound to ``local`` and connected to ``remote``, if there is one.
 

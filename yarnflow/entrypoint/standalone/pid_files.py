@@ -144,8 +144,14 @@ def older_pid_folder() -> Path:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[PidFolder]:
+def opened(path: Path, *, to_stop: bool = False) -> Iterator[PidFolder]:
     """Open a folder, which is made if it is missing.
+
+    Parameters
+    ----------
+    to_stop : bool
+        Nothing is started: the group may write there, as earlier versions let it, since only files of this
+        user are believed.
 
     Raises
     ------
@@ -166,7 +172,7 @@ def opened(path: Path) -> Iterator[PidFolder]:
                 f"{path} is not a directory of this user, so its pid files are not trusted; name another "
                 f"directory: {FOLDER_VARIABLE}"
             )
-        if status.st_mode & _OTHERS_WRITE:
+        if status.st_mode & (stat.S_IWOTH if to_stop else _OTHERS_WRITE):
             raise ConfigError(
                 f"others may write to {path}, so its pid files are not trusted; run: chmod 700 {path}"
             )

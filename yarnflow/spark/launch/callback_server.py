@@ -15,7 +15,13 @@ import socket
 import time
 from typing import Any, Final
 
-from yarnflow.core.resources.connections import SocketEnd, can_tell_owners, find_end, has_socket
+from yarnflow.core.resources.connections import (
+    SocketEnd,
+    can_see_sockets,
+    can_tell_owners,
+    find_end,
+    has_socket,
+)
 from yarnflow.spark.java_classes import java_class
 
 logger = logging.getLogger(__name__)
@@ -43,17 +49,18 @@ def start_callback_server(gateway: Any) -> None:
     parameters.auth_token = secrets.token_hex(32)
     parameters.port = 0
     parameters.eager_load = parameters.daemonize = parameters.daemonize_connections = True
-    pid = gateway.proc.pid
+    # as it says itself over a connection of ours: the process that was started may be a script around it
+    pid = int(java_class(gateway, "java.lang.ProcessHandle").current().pid())
 
     def guard(server: Any, **_: Any) -> None:
         if server is gateway.__dict__.get("_callback_server"):
             server.server_socket = OwnJvmOnly(server.server_socket, pid)
 
-    if can_tell_owners():
+    if can_tell_owners() and can_see_sockets(pid):
         # sent when the server listens, before it accepts anybody
         server_started.connect(guard)
     else:
-        logger.info("Not known here whose connections are: only the token keeps others from calling Python.")
+        logger.warning("Not known here whose connections are: only a token keeps others from calling Python.")
     gateway.start_callback_server(parameters)
     _tell_java(gateway, gateway._callback_server.get_listening_port(), parameters.auth_token)
 
