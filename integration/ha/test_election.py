@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
@@ -186,12 +187,11 @@ def test_others_cannot_touch_what_a_cluster_keeps(cluster: Cluster) -> None:
         with pytest.raises(HaError, match="another secret"):
             stranger.ensure("jobs/x")
         neighbour = ZooKeeperSettings(cluster.settings.quorum, f"{cluster.settings.root}-neighbour", 6_000)
-        friend = open_zookeeper(neighbour, b"another", None)
-        friend.ensure("jobs")
-        friend.delete_cluster()
-        # below a parent that another cluster has made
-        assert friend.get(friend.path()) is None
-        friend.close()
+        with closing(open_zookeeper(neighbour, b"another", None)) as friend:
+            friend.ensure("jobs")
+            friend.delete_cluster()
+            # below a parent that another cluster has made
+            assert friend.get(friend.path()) is None
     finally:
         stranger.close()
 

@@ -81,7 +81,7 @@ def lines(directory: Path) -> list[str]:
 
 @pytest.mark.gate
 def test_a_file_and_an_archive_run_to_their_end(cluster: Cluster, tmp_path: Path) -> None:
-    assert requests.get(f"{cluster.url}/jars", timeout=PATIENCE.answer_s).status_code == 401
+    assert requests.post(f"{cluster.url}/jars/upload", timeout=PATIENCE.answer_s).status_code == 401
     assert cluster.ask("GET", "/config").json()["features"]["web-submit"]
     file = cluster.upload("words.py", PROGRAM.format(more="WORDS = ['one']", name="words").encode())
     packed = io.BytesIO()
