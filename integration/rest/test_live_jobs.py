@@ -451,6 +451,7 @@ def _fault(route: Route, answer: Answer) -> str | None:
 @pytest.mark.may_rerun("a busy JVM answers late")
 def test_many_and_bad_clients_harm_nothing(live: Live) -> None:
     rest, job = live.writer, f"/jobs/{live.job('stream')}"
+    rest.await_state(live.job("stream"), "RUNNING")
     large = rest.ask("POST", f"{job}/savepoints", {"target-directory": "x" * 100_000})
     assert large.status == 413
     # said only, never sent
@@ -461,7 +462,7 @@ def test_many_and_bad_clients_harm_nothing(live: Live) -> None:
         parts = urlsplit(rest.url)
         with socket.create_connection((parts.hostname, parts.port)) as bad:
             bad.settimeout(PATIENCE.answer_s)
-            head = b"POST %s/stop HTTP/1.1\r\nHost: x\r\nContent-Length: %s\r\n\r\n"
+            head = b"POST %s/stop HTTP/1.1\r\nHost: localhost\r\nContent-Length: %s\r\n\r\n"
             bad.sendall(head % (job.encode(), claimed))
             assert bad.recv(1000).split()[1:2] in ([b"413"], [b"400"], [b"401"])
     paths = ["/overview", "/jobs/overview", job, f"{job}/checkpoints", "/taskmanagers"]
