@@ -6,8 +6,10 @@ after the other; those that need minutes come first, so that the workers end at 
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
+import warnings
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -95,6 +97,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 raise pytest.UsageError(f"{item.nodeid} uses {name}: say so in {__file__}")
     if _is_worker(config):
         items.sort(key=lambda item: _rank(item.nodeid))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Drop what the tests of an integration file have left open, such as sockets.
+
+    Their warnings are errors, and would fail whichever test runs when they happen to be collected.
+    """
+    if item.get_closest_marker("integration") is None:
+        return
+    if nextitem is None or nextitem.nodeid.partition("::")[0] != item.nodeid.partition("::")[0]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()
 
 
 def _is_worker(config: pytest.Config) -> bool:

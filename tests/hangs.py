@@ -41,7 +41,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Give it back."""
     faulthandler.cancel_dump_traceback_later()
-    os.close(config.stash[_STDERR])
+    # another plugin may have ended the run before it was kept
+    if _STDERR in config.stash:
+        os.close(config.stash[_STDERR])
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

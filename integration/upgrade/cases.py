@@ -187,7 +187,11 @@ class Files:
         for directory in checkpoints:
             own = [directory] if (directory / "offsets").is_dir() else []
             queries += own or [path for path in directory.glob("query-*") if path.is_dir()]
-        return bool(queries) and all(self._has_read(query) for query in queries)
+        try:
+            return bool(queries) and all(self._has_read(query) for query in queries)
+        except FileNotFoundError:
+            # a restored directory gets its name only when it is whole, and Spark deletes what is old
+            return False
 
     def _has_read(self, query: Path) -> bool:
         newest = _newest(query / "offsets")

@@ -37,8 +37,11 @@ def own_place(name: str) -> Iterator[Path]:
         try:
             shutil.copytree(PROGRAMS, place / "programs", ignore=shutil.ignore_patterns("__pycache__"))
             yield place
-        finally:
-            shutil.rmtree(place)
+        except BaseException:
+            # its job may run still, and write there; what is left is removed by who is here next
+            shutil.rmtree(place, ignore_errors=True)
+            raise
+        shutil.rmtree(place)
 
 
 @contextmanager

@@ -148,7 +148,7 @@ def test_who_asks_from_this_machine_may_read_and_is_warned(caplog: pytest.LogCap
         answer = ask(bench.app, "GET", "/overview", client=client)
         assert answer.status == 200 and answer.headers["warning"].startswith('299 yarnflow "')
         assert ask(bench.app, "PATCH", f"/jobs/{NEW}", client=client).status == 401
-    assert sum("answered without a token" in record.message for record in caplog.records) == 1
+    assert sum("answered without a token" in message for message in caplog.messages) == 1
     assert not bench.view.canceled
 
 
