@@ -45,7 +45,7 @@ def program(tmp_path: Path) -> Path:
 
 
 def loaded(commands: Commands) -> list[str]:
-    """What of the attacker's has run, and as what."""
+    """Return what of the attacker's has run, and as what."""
     return [f"{file.name}: {file.read_text()}" for file in commands.directory.glob("loaded-*")]
 
 

@@ -40,7 +40,7 @@ class Cluster:
     folder: Path
 
     def dispose(self, path: Path) -> Any:
-        """The outcome of a deletion."""
+        """Return the outcome of a deletion."""
         body = {"savepoint-path": f"file://{path}"}
         trigger = self.rest.post("/savepoint-disposal", body, 200)["request-id"]
         return self.rest.completed(f"/savepoint-disposal/{trigger}")

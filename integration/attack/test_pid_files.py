@@ -50,7 +50,7 @@ class Victim:
         return self.tmp / name
 
     def assert_unharmed(self) -> None:
-        """The file is as it was, and the bystander lives."""
+        """Check that the file is as it was, and the bystander lives."""
         assert self.file.read_text() == "ten years of work"
         assert self.bystander.process.poll() is None
 

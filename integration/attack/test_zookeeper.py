@@ -223,7 +223,7 @@ def _calls(listener: socket.socket) -> Iterator[bool]:
 
 
 def _refused(victim: Victim) -> bool:
-    """Whether a TaskManager has said so in its log."""
+    """Return whether a TaskManager has said so in its log."""
     logs = victim.commands.directory.rglob("taskmanager-*.log")
     said = f"{victim.path(_LEADER)} in ZooKeeper names"
     return any(said in log.read_text() for log in logs)

@@ -120,7 +120,7 @@ class Served:
 
     @classmethod
     def below(cls, directory: Path) -> Served | None:
-        """What one has published that has ``io.tmp.dirs`` there; None = not all of it yet."""
+        """Return what one has published that has ``io.tmp.dirs`` there; None = not all of it yet."""
         for file in directory.glob("yarnflow-*/standalone-*/rest-tokens.json"):
             master = file.with_name("jobmanager.json")
             if master.exists():

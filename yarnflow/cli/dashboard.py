@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DashboardLink:
-    """Where a browser is let in, once and within a few minutes."""
+    """A link that lets a browser in, once and within a few minutes."""
 
     link: str = field(repr=False)
 

@@ -101,7 +101,7 @@ def _page(access: RestAccess) -> Page:
 
 
 def _list(configuration: Configuration) -> tuple[JobList, list[RestAccess]]:
-    """The jobs, and how to look at their clusters."""
+    """Return the jobs, and how to look at their clusters."""
     mode = named_mode(configuration)
     if mode is None and names_cluster(configuration):
         return _of_named(configuration)

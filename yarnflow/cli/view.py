@@ -335,7 +335,7 @@ def time_text(at_ms: int) -> str:
 
 
 def shown_address(page: Page, stream: TextIO) -> str:
-    """What a stream shows of a page: what lets a browser in is for a terminal alone, as logs are kept."""
+    """Return what a stream shows of a page: a link that lets a browser in is for terminals alone."""
     return page.link if stream.isatty() else page.address
 
 

@@ -178,7 +178,7 @@ class JobListener(Protocol):
     """Who shows a job's life to the user."""
 
     def submitted(self, job_id: JobId, name: str, attached_to_existing: bool, page: Page = NO_PAGE) -> None:
-        """The cluster accepted the job; its page in the dashboard, where there is one."""
+        """Show that the cluster accepted the job, and its page in the dashboard if there is one."""
 
     def changed(self, details: JobDetails, overview: ClusterOverview | None) -> None:
         """The job's details changed; the overview comes when it could be had."""

@@ -131,7 +131,7 @@ def _root_of(state: SavedState) -> str:
 
 
 def _checkpoint_parts(job: HeldDirectory, state: SavedState) -> list[str]:
-    """Names of what goes with a checkpoint in the directory of its job."""
+    """Return the names of what goes with a checkpoint in the directory of its job."""
     name = posixpath.basename(state.uri)
     if checkpoint_id_of(name) != state.metadata.checkpoint_id:
         raise SavepointInvalid(

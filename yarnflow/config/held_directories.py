@@ -46,7 +46,7 @@ class HeldDirectory:
         self._descriptor = descriptor
 
     def read(self, path: str) -> bytes:
-        """Content of a file in it, by a relative path."""
+        """Return content of a file in it, by a relative path."""
         with self._holder(path) as (holder, name):
             with open(os.open(name, _READ, dir_fd=holder), "rb") as file:
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -54,11 +54,11 @@ class HeldDirectory:
                 return file.read()
 
     def names(self) -> list[str]:
-        """Its entries, sorted."""
+        """Return its entries, sorted."""
         return sorted(os.listdir(self._descriptor))
 
     def files(self, below: str = "") -> list[str]:
-        """Paths of all files and links in it, or in a directory below, relative to that."""
+        """Return the paths of all files and links in it, or in a directory below, relative to that."""
         if not below:
             return list(self._files_in(self._descriptor))
         with self._holder(below) as (holder, name), _opened(name, holder) as descriptor:
@@ -89,7 +89,7 @@ class HeldDirectory:
 
     @contextmanager
     def _holder(self, path: str) -> Iterator[tuple[int, str]]:
-        """The directory a relative path is in, and its name there."""
+        """Return the directory a relative path is in, and its name there."""
         *parts, name = path.split("/")
         here = os.dup(self._descriptor)
         try:
@@ -224,7 +224,7 @@ def _split(path: str) -> tuple[str, str]:
 
 
 def _walked(directory: str, path: str) -> int:
-    """A descriptor of a directory, opened part by part from the root of the machine's file system."""
+    """Return a descriptor of a directory, opened part by part from the root of the machine's file system."""
     left = _parts(directory)
     here = os.open("/", _PASSED)
     links = 0
@@ -251,12 +251,12 @@ def _walked(directory: str, path: str) -> int:
 
 
 def _parts(path: str) -> list[str]:
-    """The last one first."""
+    """Return the last one first."""
     return [part for part in path.split("/") if part not in ("", ".")][::-1]
 
 
 def _link_target(name: str, directory: int, path: str) -> str:
-    """Where a link leads that only this user or the administrator can have put where it is."""
+    """Return where a link leads that only this user or the administrator can have put where it is."""
     # what it says and whose it is are asked of the same one
     link = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
     try:

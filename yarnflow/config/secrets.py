@@ -85,7 +85,7 @@ def masked_text(text: str, secrets: Collection[str] = ()) -> str:
 
 
 def _without_assigned(text: str) -> str:
-    """Without what follows a secret's name and ``=`` or ``:``."""
+    """Return a text without what follows a secret's name and ``=`` or ``:``."""
     parts: list[str] = []
     copied = looked = 0
     while assignment := _ASSIGNMENT.search(text, looked):

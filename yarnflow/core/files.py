@@ -37,13 +37,13 @@ class HeldDirectory(Protocol):
     """
 
     def read(self, path: str) -> bytes:
-        """Whole content of a file."""
+        """Return the whole content of a file."""
 
     def names(self) -> list[str]:
-        """Its entries, sorted."""
+        """Return its entries, sorted."""
 
     def files(self, below: str = "") -> list[str]:
-        """Paths of all files in it, or in a directory below, relative to that."""
+        """Return the paths of all files in it, or in a directory below, relative to that."""
 
     def delete(self, path: str) -> bool:
         """Delete a file or a whole directory in it; False when there was nothing."""

@@ -26,15 +26,15 @@ class DirectoryByPath:
         self._path = path
 
     def read(self, path: str) -> bytes:
-        """Whole content of a file."""
+        """Return the whole content of a file."""
         return self._fs.read(posixpath.join(self._path, path))
 
     def names(self) -> list[str]:
-        """Its entries, sorted."""
+        """Return its entries, sorted."""
         return [entry.name for entry in self._fs.list(self._path)]
 
     def files(self, below: str = "") -> list[str]:
-        """Paths of all files in it, or in a directory below, relative to that."""
+        """Return the paths of all files in it, or in a directory below, relative to that."""
         return list(self._files_in(posixpath.join(self._path, below).rstrip("/")))
 
     def delete(self, path: str) -> bool:

@@ -104,7 +104,7 @@ def read_state(file_systems: FileSystems, uri: str) -> SavedState:
 
 
 def state_directory(uri: str) -> str:
-    """The directory of a state that is named by itself or by the ``_metadata`` in it."""
+    """Return the directory of a state that is named by itself or by the ``_metadata`` in it."""
     return uri.rstrip("/").removesuffix(f"/{METADATA_FILE}")
 
 

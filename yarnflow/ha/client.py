@@ -98,7 +98,7 @@ class ZooKeeper:
         return "/".join((self.settings.root, *(part for part in parts if part)))
 
     def key_of(self, path: str) -> bytes:
-        """What the content of a node is signed with; of this cluster and this node alone."""
+        """Return what the content of a node is signed with; of this cluster and this node alone."""
         return hmac.digest(self._secret, f"yarnflow zookeeper node {path}".encode(), "sha256")
 
     # --- nodes ---
@@ -120,7 +120,7 @@ class ZooKeeper:
         return self._nodes.ensure(self.path(*parts).removeprefix(self.settings.root).split("/")[1:])
 
     def excess_rights(self) -> str:
-        """What everybody may do to the shared parent beyond making a cluster; empty = nothing."""
+        """Return what everybody may do at the shared parent but make and end clusters; empty = nothing."""
         return self._nodes.excess_rights()
 
     def create(self, path: str, content: bytes, *, ephemeral: bool = False, sequence: bool = False) -> str:

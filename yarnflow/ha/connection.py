@@ -292,7 +292,7 @@ class ZooKeeperConnection:
 
 
 def refused(what: str, error: Exception) -> HaError:
-    """What to tell of an answer that is none of those a caller expects."""
+    """Return what to tell of an answer that is none of those a caller expects."""
     if isinstance(error, NoAuthError):
         return ForeignNode(
             f"ZooKeeper refused to {what}, as that is somebody else's; if the cluster was started with "

@@ -83,7 +83,7 @@ class NodeRights:
             )
 
     def excess(self, found: Sequence[ACL]) -> str:
-        """What everybody may do to the shared parent beyond making and ending a cluster; empty = nothing."""
+        """Return what everybody may do at the shared parent but make and end clusters; empty = nothing."""
         if not self.protected:
             return ""
         allowed = 0
@@ -121,7 +121,7 @@ class OwnNodes:
         self._ask = ask
 
     def get(self, path: str, watch: Callable[[], None] | None = None) -> tuple[bytes, Any] | None:
-        """Content and stat of a node; None = there is none.  ``watch`` is called once at its next change."""
+        """Return content and stat of a node or None; ``watch`` is called at its next change."""
         watcher = None if watch is None else _Watcher(watch)
         while True:
             try:
@@ -136,7 +136,7 @@ class OwnNodes:
                 return content, stat
 
     def get_all(self, paths: Sequence[str]) -> list[tuple[bytes, Any] | None]:
-        """As :meth:`get` of each; asked for together, so that many take hardly longer than one."""
+        """Do what :meth:`get` does for each; asked for together, many take hardly longer than one."""
         found = self._ask_all("read", paths, self._client.get_async)
         if not self._rights.protected:
             return found
@@ -150,7 +150,7 @@ class OwnNodes:
         return found
 
     def children(self, path: str, watch: Callable[[], None] | None = None) -> list[str]:
-        """Names below a node, none if there is no such node; that is not watched for."""
+        """Return names below a node, none if there is no such node; that is not watched for."""
         watcher = None if watch is None else _Watcher(watch)
         while True:
             try:
@@ -179,7 +179,7 @@ class OwnNodes:
                 return levels[-1]
 
     def excess_rights(self) -> str:
-        """What everybody may do to the shared parent beyond making a cluster; empty = nothing."""
+        """Return what everybody may do at the shared parent but make and end clusters; empty = nothing."""
         parent = self._root.rpartition("/")[0]
         if not parent:
             return ""
@@ -192,7 +192,7 @@ class OwnNodes:
     # --- whose nodes they are ---
 
     def _is_own(self, path: str, stat: Any) -> bool:
-        """Whether the node of a stat, which is the cluster's, is still there; raises ForeignNode."""
+        """Return whether the node of a stat, which is the cluster's, is still there; raises ForeignNode."""
         if not self._rights.protected:
             return True
         try:
@@ -202,7 +202,7 @@ class OwnNodes:
         return self._is_of(path, stat, answer)
 
     def _is_of(self, path: str, stat: Any, answer: tuple[Sequence[ACL], Any] | None) -> bool:
-        """As :meth:`_is_own`, by the answer that has the ACL."""
+        """Decide as :meth:`_is_own`, by the answer that has the ACL."""
         if answer is None or answer[1].czxid != stat.czxid:
             return False
         self._rights.check(path, answer[0])
@@ -225,7 +225,7 @@ class OwnNodes:
         self._ask(f"create {parent}", lambda: self._client.ensure_path_async(parent, acl=shared))
 
     def _ask_all(self, what: str, paths: Sequence[str], begin: Callable[[str], Any]) -> list[Any | None]:
-        """The answers for each node, None where there is none; asked for together."""
+        """Return the answers for each node, None where there is none; asked for together."""
         found: list[Any | None] = []
         for first in range(0, len(paths), _TOGETHER):
             part = paths[first : first + _TOGETHER]
@@ -253,7 +253,7 @@ class _Watcher:
 
 
 def described(acl: Sequence[ACL]) -> str:
-    """An ACL as ZooKeeper's command line writes it, digests shortened."""
+    """Return an ACL as ZooKeeper's command line writes it, digests shortened."""
     return ",".join(f"{entry.id.scheme}:{_shown(entry.id.id)}:{_letters(entry.perms)}" for entry in acl)
 
 

@@ -45,7 +45,7 @@ class ZooKeeperRetrieval:
         return True
 
     def leader(self) -> LeaderInfo | None:
-        """The leader, None while there is none; asks ZooKeeper.
+        """Return the leader, None while there is none; asks ZooKeeper.
 
         Raises
         ------

@@ -184,7 +184,7 @@ class ServerHandshake:
         return _OK + _mac(secret, b"server", self._transcript)
 
     def _why_not_meant(self) -> str:
-        """What to do, if the client means another process than this one; empty = it means this one."""
+        """Return what to do, if the client means another process than this one; empty = it means this one."""
         _, caller, wanted, cluster_id, dialled, reached = self._announced
         own = self._member
         if wanted != own.role.value:
@@ -326,7 +326,7 @@ def _pack(*texts: str) -> bytes:
 
 
 def _unpack(content: bytes) -> list[str]:
-    """What :func:`_pack` was given; ValueError for anything that it does not make."""
+    """Return what :func:`_pack` was given; ValueError for anything that it does not make."""
     texts = []
     while content:
         end = 2 + int.from_bytes(content[:2], "big")

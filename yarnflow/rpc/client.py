@@ -324,7 +324,7 @@ class _Connection:
         self._sequence = 0
 
     def reached(self) -> str:
-        """The numeric address of the other end."""
+        """Return the numeric address of the other end."""
         return numeric(self._socket.getpeername())
 
     def authenticate(self, handshake: ClientHandshake, peer: str, deadline: float) -> None:

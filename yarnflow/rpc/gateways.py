@@ -214,7 +214,7 @@ class ThriftGatewayFactory:
 
     @contextmanager
     def borrow(self, server: Role, address: str) -> Iterator[RpcClient]:
-        """The client of a process, which stays open at least for the time of the block.
+        """Return the client of a process, which stays open at least for the time of the block.
 
         Raises
         ------

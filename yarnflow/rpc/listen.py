@@ -42,7 +42,7 @@ def bind_host(configured: str, advertised: str) -> str:
 
 
 def translated_addresses(configuration: Configuration) -> tuple[str, ...]:
-    """What ``security.translated-addresses`` names.
+    """Return what ``security.translated-addresses`` names.
 
     Raises
     ------

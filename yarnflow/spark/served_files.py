@@ -34,13 +34,13 @@ def warn_of_private_files(paths: Iterable[str]) -> None:
 
 
 def files_of_options(options: Mapping[str, str]) -> list[str]:
-    """Paths and URIs that a job's options add."""
+    """Return the paths and URIs that a job's options add."""
     listed = (path.strip() for key in _OPTIONS for path in options.get(key, "").split(","))
     return [path for path in listed if path]
 
 
 def _local(path: str) -> str:
-    """A file of this machine; empty = it is elsewhere, where Spark fetches it from."""
+    """Return a file of this machine; empty = it is elsewhere, where Spark fetches it from."""
     scheme, _, place = split_uri(path)
     return place if scheme in ("", "file") else ""
 

@@ -49,7 +49,7 @@ def pass_on(dialled: socket.socket, server: socket.socket) -> str:
 
 
 def call(server: socket.socket, service: str, name: str) -> str:
-    """What a server answers to a call without arguments."""
+    """Return what a server answers to a call without arguments."""
     spec = methods_of(service)[name]
     context = _TYPES.TCallContext(fence=_TYPES.TFence("", 0), timeoutMs=5000, requestId="relay")
     body = framing.encode(spec.args_class(context))

@@ -1,4 +1,4 @@
-"""Who wrote a JSON object, such as the manifest of a savepoint: signed with a key that others do not have.
+"""Signatures of JSON objects, such as manifests of savepoints, with a key that others do not have.
 
 A manifest has a digest of every file, so its signature vouches for all of them.  Flink has no counterpart.
 """

@@ -30,7 +30,7 @@ class SocketEnd:
 
 
 def can_tell_owners(proc: Path = PROC) -> bool:
-    """Whether this machine tells whose connections are, and tells us."""
+    """Return whether this process can learn whose connections are."""
     try:
         with (proc / "net" / _TABLES[0]).open("rb"):
             return True
@@ -39,7 +39,7 @@ def can_tell_owners(proc: Path = PROC) -> bool:
 
 
 def can_see_sockets(pid: int, proc: Path = PROC) -> bool:
-    """Whether this process may look at another one's descriptors; some are protected from their own user."""
+    """Return whether this process may look at another one's descriptors; some are hidden from their user."""
     try:
         next((proc / str(pid) / "fd").iterdir(), None)
     except OSError:
@@ -48,7 +48,7 @@ def can_see_sockets(pid: int, proc: Path = PROC) -> bool:
 
 
 def find_end(local: Address, remote: Address, proc: Path = PROC) -> SocketEnd | None:
-    """The socket of this machine that is bound to ``local`` and connected to ``remote``, if there is one.
+    """Return the socket of this machine that is bound to ``local`` and connected to ``remote``.
 
     A table that changes while it is read may be read without one of its sockets, so None may be an error.
 
@@ -69,7 +69,7 @@ def find_end(local: Address, remote: Address, proc: Path = PROC) -> SocketEnd | 
 
 
 def end_in_table(content: bytes, local: Address, remote: Address) -> SocketEnd | None:
-    """The same in the text of one table, of IPv4 or IPv6."""
+    """Return the same in the text of one table, of IPv4 or IPv6."""
     for wide in (False, True):
         ends = b" %s %s " % (_as_told(local, wide), _as_told(remote, wide))
         at = content.find(ends)
@@ -81,7 +81,7 @@ def end_in_table(content: bytes, local: Address, remote: Address) -> SocketEnd |
 
 
 def has_socket(pid: int, inode: int, proc: Path = PROC) -> bool:
-    """Whether a process has the socket open; False as well if it has ended or is another user's."""
+    """Return whether a process has the socket open; False as well if it has ended or is another user's."""
     wanted = f"socket:[{inode}]"
     try:
         return any(_target(descriptor) == wanted for descriptor in (proc / str(pid) / "fd").iterdir())
@@ -97,7 +97,7 @@ def _target(descriptor: Path) -> str:
 
 
 def _as_told(address: Address, wide: bool) -> bytes:
-    """An address as in the tables: words of 32 bits in the order of this machine; ``wide`` = as IPv6."""
+    """Return an address as in the tables: words of 32 bits in this machine's order; ``wide`` = as IPv6."""
     host = ipaddress.ip_address(address[0])
     packed = host.packed
     if wide and host.version == 4:

@@ -101,7 +101,7 @@ def stop(what: str, script: str, patterns: Sequence[str]) -> int:
 
 @contextmanager
 def _folders() -> Iterator[list[PidFolder]]:
-    """The folder, and the one of earlier versions if it is as private as that must be."""
+    """Return the folder, and the one of earlier versions if it is as private as that must be."""
     with opened(pid_folder(os.environ), to_stop=True) as folder:
         older = older_pid_folder()
         if not _is_private(older) or older == folder.path:

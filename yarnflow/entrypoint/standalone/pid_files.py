@@ -71,12 +71,12 @@ class PidFolder:
         self._descriptor: Final = descriptor
 
     def names(self, pattern: str) -> list[str]:
-        """Names of the processes that match a pattern and have pid files, sorted."""
+        """Return the names of the processes that match a pattern and have pid files, sorted."""
         files = fnmatch.filter(os.listdir(self._descriptor), pattern + _SUFFIX)
         return sorted(name.removesuffix(_SUFFIX) for name in files)
 
     def recorded(self, name: str) -> RecordedProcess | None:
-        """The process of a pid file; None = there is no file, or none that this user wrote."""
+        """Return the process of a pid file; None = there is no file, or none that this user wrote."""
         try:
             file = os.open(name + _SUFFIX, _READ, dir_fd=self._descriptor)
         except OSError:
@@ -107,11 +107,11 @@ class PidFolder:
             os.unlink(name + _SUFFIX, dir_fd=self._descriptor)
 
     def new_output(self, name: str) -> int:
-        """A descriptor of an empty file for what a process says; an earlier one's is deleted."""
+        """Return a descriptor of an empty file for what a process says; an earlier one's is deleted."""
         return self._new_file(self.output(name).name)
 
     def output(self, name: str) -> Path:
-        """The file of :meth:`new_output`."""
+        """Return the file of :meth:`new_output`."""
         return self.path / f"{name}.out"
 
     def _new_file(self, name: str) -> int:
@@ -122,7 +122,7 @@ class PidFolder:
 
 
 def pid_folder(environ: Mapping[str, str]) -> Path:
-    """The folder of the environment, else one in the user's own directory below ``/tmp``.
+    """Return the folder of the environment, else one in the user's own directory below ``/tmp``.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def pid_folder(environ: Mapping[str, str]) -> Path:
 
 
 def older_pid_folder() -> Path:
-    """Where earlier versions had pid files by default."""
+    """Return where earlier versions had pid files by default."""
     return Path(tempfile.gettempdir()) / f"yarnflow-{os.geteuid()}-pids"
 
 

@@ -90,7 +90,7 @@ def _fits(name: str, pattern: str) -> bool:
 
 
 def _is_address(name: str) -> bool:
-    """Whether nobody had to be asked what it means."""
+    """Return whether nobody had to be asked what it means."""
     try:
         ipaddress.ip_address(name)
     except ValueError:

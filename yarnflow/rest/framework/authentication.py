@@ -141,8 +141,7 @@ class Authentication:
 
         Empty = nothing.
         """
-        given = "authorization" in request.headers or TOKEN_HEADER in request.headers
-        if not self._secret or given or not self.is_proxy(request):
+        if not self._secret or _has_credentials(request) or not self.is_proxy(request):
             return ""
         return self._token(Access.READ)
 
@@ -164,14 +163,14 @@ class Authentication:
         return matches[0] if matches else None
 
     def _otherwise(self, request: Request) -> Access | None:
-        """What a request without a token may do."""
+        """Return what a request without a token may do."""
         session = self._of_session(request)
         if session is None and self.is_proxy(request):
             return Access.READ
         return session
 
     def _of_session(self, request: Request) -> Access | None:
-        """What the cookies of a request let it do.
+        """Return what the cookies of a request let it do.
 
         A browser also sends them for pages of other ports of this host.  Those have it send no answer's
         content, but what a request changes is changed: for that it must say that the page is one from here,
@@ -188,7 +187,7 @@ class Authentication:
         return Access.READ if found else None
 
     def _may_read_for_now(self, request: Request, route: Route) -> bool:
-        """Whether a request of this machine is answered for one release more."""
+        """Return whether a request of this machine is answered for one release more."""
         if route.writes or not self._loopback_reads or not _is_of_this_machine(request):
             return False
         request.scope[WARNING] = (
@@ -219,12 +218,12 @@ class Authentication:
 
 
 def _has_credentials(request: Request) -> bool:
-    """Whether a request says who asks, be it wrong or in a form that is not known."""
+    """Return whether a request says who asks, be it wrong or in a form that is not known."""
     return "authorization" in request.headers or TOKEN_HEADER in request.headers
 
 
 def _is_of_this_machine(request: Request) -> bool:
-    """Whether its client runs here, and nobody asks through it, as far as that can be seen."""
+    """Return whether its client runs here, and nobody asks through it, as far as that can be seen."""
     passed_on = any(name in request.headers for name in _PASSED_ON)
     own_name = request.scope.get(NAME_KIND) is NameKind.OWN
     client = request.client

@@ -163,7 +163,7 @@ class Guarded:
             await _send_error(guarded, RestError(500, "Internal server error; see the JobManager's log."))
 
     async def _refusal(self, scope: Scope) -> RestError | None:
-        """Why a request is not looked at."""
+        """Return why a request is not looked at."""
         if _head_bytes(scope) > MAX_HEAD_BYTES:
             return RestError(431, f"the head is longer than {MAX_HEAD_BYTES} bytes")
         if scope.get(BY_PROXY):

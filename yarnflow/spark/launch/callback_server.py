@@ -157,7 +157,7 @@ class OwnJvmOnly:
 
 
 def _is_closed(connection: socket.socket) -> bool:
-    """Whether the other side has closed it; what it sent is not read."""
+    """Return whether the other side has closed it; what it sent is not read."""
     try:
         return not connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
     except BlockingIOError:

@@ -51,7 +51,7 @@ class MasterEndpoint:
 
 
 def master_options(host: str, options: Mapping[str, str]) -> dict[str, str]:
-    """The Master's own options, for the options of its driver."""
+    """Return the Master's own options, for the options of its driver."""
     return {
         **{key: value for key, value in options.items() if key.startswith(_SECURITY)},
         "spark.driver.bindAddress": bind_address(host),

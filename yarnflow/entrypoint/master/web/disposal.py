@@ -32,10 +32,10 @@ class KnownJobs(Protocol):
         """Of all that it knows."""
 
     def job_checkpoints(self, job_id: JobId) -> JobCheckpoints:
-        """Checkpoints and savepoints of one.  Raises JobNotFound."""
+        """Return the checkpoints and savepoints of one.  Raises JobNotFound."""
 
     def job_description(self, job_id: JobId) -> JobDescription | None:
-        """What one is.  Raises JobNotFound."""
+        """Return what one is.  Raises JobNotFound."""
 
 
 class SavepointDisposal:
@@ -82,7 +82,7 @@ class SavepointDisposal:
         return any(uri.startswith(f"{root.rstrip('/')}/") for root in self._roots()) or uri in self._made()
 
     def _roots(self) -> Iterator[str]:
-        """Directories (URIs) below which the cluster keeps state."""
+        """Return the directories (URIs) below which the cluster keeps state."""
         get = self._configuration.get
         yield file_uri(self._cluster_dir)
         configured = [get(job.SAVEPOINT_DIR), get(job.CHECKPOINT_DIR), cluster_storage(self._configuration)]
@@ -101,7 +101,7 @@ class SavepointDisposal:
                     continue  # of a file system that savepoints are not deleted on anyway
 
     def _made(self) -> Iterator[str]:
-        """Savepoints (URIs) that jobs have written, wherever they were told to."""
+        """Return the savepoints (URIs) that jobs have written, wherever they were told to."""
         for job_id in self._jobs.job_ids():
             try:
                 history = self._jobs.job_checkpoints(job_id).history

@@ -71,7 +71,7 @@ class LeaderView:
         return self._board.all()
 
     def job_ids(self) -> list[JobId]:
-        """Of all jobs, oldest first."""
+        """Return those of all jobs, oldest first."""
         return [details.overview.job_id for details in self._board.all()]
 
     def job_details(self, job_id: JobId) -> JobDetails:
