@@ -213,11 +213,39 @@ def test_key_by_refuses(jobs: Jobs) -> None:
         jobs.env.execute()
 
 
-def test_a_key_by_nobody_uses_leaves_no_operator(jobs: Jobs) -> None:
-    jobs.rows(EVENTS).key_by(lambda row: row.user).map(lambda row: row.n, output_type=int).print()
-    assert [n.name for n in jobs.graph().nodes] == [
-        "Source: Collection Source", "Map", "Sink: Print to Std. Out"
+def test_a_function_without_state_gets_elements_by_their_key(jobs: Jobs) -> None:
+    keyed = jobs.rows(EVENTS).key_by(lambda row: row.user)
+    keyed.map(lambda row: row.n, output_type=int).print()
+    keyed.filter(lambda row: row.n > 1).print()
+    nodes = jobs.graph().nodes
+    assert [(n.name, *(s.value for s in n.strategies)) for n in nodes] == [
+        ("Source: Collection Source",),
+        ("Key By", "HASH"),
+        ("Map", "FORWARD"),
+        ("Sink: Print to Std. Out", "FORWARD"),
+        ("Filter", "FORWARD"),
+        ("Sink: Print to Std. Out", "FORWARD"),
     ]
+    assert [n.inputs for n in nodes] == [(), (1,), (2,), (3,), (2,), (5,)]
+
+
+def test_operators_on_columns_need_no_exchange_by_key(jobs: Jobs) -> None:
+    jobs.rows(EVENTS).key_by("user").filter("n > 1").print()
+    assert [n.name for n in jobs.graph().nodes] == [
+        "Source: Collection Source", "Filter", "Sink: Print to Std. Out"
+    ]
+
+
+def test_an_exchange_by_key_changes_no_id_of_an_operator(jobs: Jobs) -> None:
+    def hashes(keyed: bool) -> list[str]:
+        stream = jobs.rows(EVENTS).map(lambda row: row.n, int)
+        if keyed:
+            stream = stream.key_by(lambda n: n)
+        stream.map(lambda n: n, int).key_by(lambda n: n).reduce(max).print()
+        nodes = [n for n in jobs.graph().nodes if not isinstance(n.operator, o.PartitionByKey)]
+        return [n.operator_hash for n in nodes]
+
+    assert hashes(keyed=True) == hashes(keyed=False)
 
 
 def test_window_functions(jobs: Jobs) -> None:

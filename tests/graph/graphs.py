@@ -22,6 +22,7 @@ KEYED_ELEMENTS = o.ElementOperator(
 )
 LATE = o.SideOutput("late")
 PARTITION = o.PartitionCustom(CLOSURE)
+BY_KEY = o.PartitionByKey(CLOSURE)
 NATIVE = o.SelectOperator(("a",))
 TIMES = o.AssignTimestamps("a", 0)
 PYTHON = o.PythonOperator(o.PythonKind.MAP, CLOSURE)

@@ -65,6 +65,7 @@ OPERATORS: list[o.Operator] = [
     ),
     o.SideOutput("late"),
     o.PartitionCustom(CLOSURE, CLOSURE),
+    o.PartitionByKey(CLOSURE),
     sinks.CollectSink(5),
     sinks.DiscardSink(),
     sinks.PrintSink("x"),

@@ -16,6 +16,7 @@ from yarnflow.graph.job_graph import ShipStrategy, StreamNode
 from yarnflow.graph.operators import (
     ElementKind,
     ElementOperator,
+    PartitionByKey,
     PartitionCustom,
     SideOutput,
     Sink,
@@ -58,10 +59,10 @@ class Path:
 
     target: int
     input_index: int
-    #: FORWARD, HASH, REBALANCE, GLOBAL, BROADCAST or CUSTOM; None = the elements stay where they are
+    #: HASH (by ``partition``), REBALANCE, GLOBAL, BROADCAST or CUSTOM; None = elements stay where they are
     exchange: ShipStrategy | None
     side: str | None
-    partition: PartitionCustom | None
+    partition: PartitionCustom | PartitionByKey | None
     #: from function to function of one chain, where PyFlink hands on the very objects
     chained: bool
 
@@ -114,7 +115,7 @@ def _passes_elements(node: StreamNode) -> bool:
     """Whether elements go through it; a union of columns is where they begin."""
     if isinstance(node.operator, UnionOperator):
         return node.output_schema.element_type is not None
-    return isinstance(node.operator, (ElementOperator, SideOutput, PartitionCustom))
+    return isinstance(node.operator, (ElementOperator, SideOutput, PartitionCustom, PartitionByKey))
 
 
 class ElementPlaces:
@@ -164,9 +165,9 @@ class ElementPlaces:
             readers = [reader for reader in readers if not isinstance(reader, SideOutput)]
         # what has several readers is the end of a chain
         alone = len(readers) == 1
-        waiting: list[tuple[Edge, ShipStrategy | None, str | None, PartitionCustom | None, bool]] = [
-            (edge, None, None, None, alone) for edge in outgoing
-        ]
+        waiting: list[
+            tuple[Edge, ShipStrategy | None, str | None, PartitionCustom | PartitionByKey | None, bool]
+        ] = [(edge, None, None, None, alone) for edge in outgoing]
         while waiting:
             edge, exchange, side, partition, chained = waiting.pop(0)
             exchange = _MOVES[edge.strategy] or exchange
@@ -176,6 +177,8 @@ class ElementPlaces:
                 side = operator.tag_id
             elif isinstance(operator, PartitionCustom):
                 exchange, partition = ShipStrategy.CUSTOM, operator
+            elif isinstance(operator, PartitionByKey):
+                exchange, partition = ShipStrategy.HASH, operator
             elif not isinstance(operator, UnionOperator):
                 yield Path(edge.target, edge.input_index, exchange, side, partition, chained)
                 continue

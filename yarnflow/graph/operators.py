@@ -289,6 +289,17 @@ class SideOutput:
 
 
 @dataclass(frozen=True, slots=True)
+class PartitionByKey:
+    """Elements on their way to the subtasks of their keys, where no keyed state is; passes them on unchanged.
+
+    Flink: ``KeyGroupStreamPartitioner``.
+    """
+
+    #: ``f(element) -> key``
+    selector: Closure
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionCustom:
     """Elements on their way to the subtasks that a partitioner names; passes them on as they are.
 
@@ -342,5 +353,6 @@ Operator = (
     | ElementOperator
     | SideOutput
     | PartitionCustom
+    | PartitionByKey
     | Sink
 )

@@ -44,6 +44,7 @@ from yarnflow.graph.operators import (
     KeyedReduce,
     LookupJoin,
     Operator,
+    PartitionByKey,
     PartitionCustom,
     PythonOperator,
     RunningAggregate,
@@ -172,7 +173,7 @@ def compiles_to(operators: Sequence[Operator]) -> str:
             trips, functions, in_trip = trips + 1, functions + 1, False
         elif isinstance(operator, (PythonOperator, ElementOperator)):
             trips, functions, in_trip = trips + (not in_trip), functions + 1, True
-        elif isinstance(operator, (SideOutput, PartitionCustom)):
+        elif isinstance(operator, (SideOutput, PartitionCustom, PartitionByKey)):
             continue  # only says which way elements go
         elif not (isinstance(operator, AssignTimestamps) and not operator.expression):
             # a watermark set by the function before it does not end the round trip
@@ -259,6 +260,8 @@ def describe(operator: Operator) -> str:
             return f"Python {kind.value.lower().replace('_', ' ')} {closure.name} ({closure.origin}){by}"
         case SideOutput(tag_id=tag_id):
             return f"side output {tag_id}"
+        case PartitionByKey(selector=selector):
+            return f"partitions by key {selector.name} ({selector.origin})"
         case PartitionCustom(partitioner=closure):
             return f"partitions by {closure.name} ({closure.origin})"
         case CollectSink(limit=limit):

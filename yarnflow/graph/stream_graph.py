@@ -26,6 +26,7 @@ from yarnflow.graph.operators import (
     KeyedReduce,
     LookupJoin,
     Operator,
+    PartitionByKey,
     PartitionCustom,
     PythonKind,
     PythonOperator,
@@ -163,7 +164,7 @@ class StreamGraph:
             inputs = tuple(self.nodes[self._ids[i.source]] for i in transformation.inputs)
             operator, schema = transformation.resolved(tuple(node.schema for node in inputs))
             # what only passes elements on runs where they are
-            passes_on = isinstance(operator, (SideOutput, PartitionCustom))
+            passes_on = isinstance(operator, (SideOutput, PartitionCustom, PartitionByKey))
             parallelism = inputs[0].parallelism if passes_on else self._parallelism(transformation)
             node_id = len(self.nodes) + 1
             self.nodes[node_id] = GraphNode(
@@ -293,8 +294,8 @@ def is_sink(operator: Operator) -> bool:
 def _ship(asked: Input, upstream: GraphNode, parallelism: int) -> ShipStrategy:
     if asked.strategy is not ShipStrategy.FORWARD or upstream.parallelism == parallelism:
         return asked.strategy
-    if isinstance(upstream.operator, PartitionCustom):
-        # the partitioner has said where to, for any number of subtasks
+    if isinstance(upstream.operator, (PartitionCustom, PartitionByKey)):
+        # the partitioner, or the key, has said where to, for any number of subtasks
         return ShipStrategy.FORWARD
     if asked.pinned:
         raise UnsupportedGraph(

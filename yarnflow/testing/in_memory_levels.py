@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from yarnflow.graph.closures import Closure, dumps_with_classes
 from yarnflow.operators.elements import Chunk
@@ -18,6 +18,9 @@ from yarnflow.operators.task.blocks import ALL_GROUPS, END, SINK_LEVEL, TICK, Bl
 from yarnflow.operators.task.level_run import LevelRun
 from yarnflow.operators.task.micro_batch import MicroBatch
 from yarnflow.operators.task.plan import JobInfo, LevelPlan
+
+#: that the groups of a keyed level are divided among
+_KEYED_SUBTASKS: Final = 2
 
 
 class InMemoryLevels:
@@ -103,8 +106,11 @@ class InMemoryLevels:
                 groups = range(self._groups) if block.group == ALL_GROUPS else [block.group]
                 for group in groups:
                     by_group.setdefault(group, []).append(block)
-        run = self._opened(plan, 0)
+        runs: dict[int, LevelRun] = {}
         for group, found in sorted(by_group.items()):
+            # each subtask has functions of its own, a keyed one those of many groups
+            number = group % _KEYED_SUBTASKS if plan.keyed else group
+            run = runs[number] = runs.get(number) or self._opened(plan, number)
             # pickled as a whole in between, as a worker that lost everything would find it
             snapshot = pickle.loads(stores[group]) if group in stores else None
             store = GroupStore.load(snapshot)
@@ -113,7 +119,8 @@ class InMemoryLevels:
             # what a commit looks at: values that are not of their state's type end the batch
             store.changes()
             stores[group] = pickle.dumps(store.snapshot())
-        _close(run)
+        for run in runs.values():
+            _close(run)
         return passed
 
     def _opened(self, plan: LevelPlan, subtask: int) -> LevelRun:

@@ -281,7 +281,8 @@ def test_every_operator_is_known() -> None:
         python.PythonSink(g.CLOSURE),
     ):
         program.add(sink, both)
-    elements = program.add(g.KEYED_ELEMENTS, program.add(g.PARTITION, program.add(g.ELEMENTS, both)))
+    partitioned = program.add(g.BY_KEY, program.add(g.PARTITION, program.add(g.ELEMENTS, both)))
+    elements = program.add(g.KEYED_ELEMENTS, partitioned)
     program.add(sinks.CollectSink(), program.add(g.LATE, elements))
     program.add(sinks.DiscardSink(), elements)
     used = {type(t.define((g.SCHEMA,))[0]) for t in program.transformations}

@@ -23,6 +23,7 @@ from yarnflow.graph.operators import (
     ElementInput,
     ElementKind,
     ElementOperator,
+    PartitionByKey,
     PartitionCustom,
     PythonKind,
     SideOutput,
@@ -302,6 +303,15 @@ def partition_custom(partitioner: Any, key_selector: Any, origin: str) -> Defini
     def define(schemas: Inputs) -> Resolved:
         selector = key.selector(schemas[0], origin, "partition_custom")
         return PartitionCustom(by, selector), same_output(schemas)
+
+    return define
+
+
+def partition_by_key(key: KeyBy, origin: str) -> Definition:
+    """``key_by`` in front of what has no keyed state."""
+
+    def define(schemas: Inputs) -> Resolved:
+        return PartitionByKey(key.selector(schemas[0], origin, "key_by")), same_output(schemas)
 
     return define
 

@@ -30,7 +30,7 @@ from yarnflow.graph.closures import copied
 from yarnflow.graph.compatibility import differs, same_and
 from yarnflow.graph.job_graph import ShipStrategy
 from yarnflow.graph.operators import ElementKind, PythonKind
-from yarnflow.graph.stream_graph import Definition, Transformation, located
+from yarnflow.graph.stream_graph import Definition, Input, Transformation, located
 from yarnflow.graph.type_info import PICKLED, TypeInformation
 from yarnflow.operators.functions.elements import KeySelector, ReduceFunction
 from yarnflow.operators.functions.process import KeyedProcessFunction
@@ -190,7 +190,10 @@ class KeyedStream(DataStream):
 
     ``reduce``, ``sum`` … of a stream keyed by a function emit for every element.  Keyed by columns, and
     in the forms that take expressions, they emit the new value of each key that a micro-batch touched.
-    As a plain stream it is the stream it was made of.
+
+    What has no keyed state (a function that is not opened with a context, a sink, a union) gets each element
+    in the subtask of its key, as in Flink.  The exchange goes in one place only: before operators on columns
+    (expressions, SQL, sinks of columns), whose results do not depend on where a record is.
     """
 
     AccumulateType = Aggregation
@@ -210,10 +213,25 @@ class KeyedStream(DataStream):
         self._selection = key_by
         self._origin = origin
         self._keyed: DataStream | None = None
+        self._partitioned: Transformation | None = None
 
     @property
     def _key_by(self) -> KeyBy:
         return self._selection
+
+    def _input(self, strategy: ShipStrategy | None = None) -> Input:
+        # a keyed operator has the key itself
+        if strategy is not None or self._pipeline.schema(self._transformation).element_type is None:
+            return super()._input(strategy)
+        return self._input_of_function()
+
+    def _input_of_function(self) -> Input:
+        if self._partitioned is None:
+            define = elements.partition_by_key(self._selection, self._origin)
+            inputs = (self._origin_stream._input(),)
+            made = Transformation("Key By", "key_by", self._origin, define, inputs)
+            self._partitioned = self._pipeline.add(made)
+        return Input(self._partitioned)
 
     def _columns(self) -> DataStream:
         """The stream with the key field on it: one operator for all uses of this key."""

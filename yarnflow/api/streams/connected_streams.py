@@ -111,7 +111,9 @@ class ConnectedStreams(Generic[S]):
             processing_timers=kind is ElementKind.KEYED_CO_PROCESS and function_may_register(func),
             keeps=kept_by_function(func) if keyed else "",
         )
-        inputs = [stream._input(ShipStrategy.HASH if keyed else None) for stream in streams]
+        inputs = [
+            stream._input(ShipStrategy.HASH) if keyed else stream._input_of_function() for stream in streams
+        ]
         return self.stream1._next(name, call, define, inputs, tags)
 
 
@@ -165,7 +167,7 @@ class BroadcastConnectedStream(Generic[S]):
         )
         name = "Keyed-Co-Process-Broadcast" if keyed else "Co-Process-Broadcast"
         inputs = (
-            stream._input(ShipStrategy.HASH if keyed else None),
+            stream._input(ShipStrategy.HASH) if keyed else stream._input_of_function(),
             self.broadcast_stream.input_stream._input(),
         )
         return stream._next(name, "process", define, inputs, tags)

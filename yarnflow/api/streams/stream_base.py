@@ -191,6 +191,10 @@ class StreamBase(Settings, Generic[S]):
         """This stream as an input of an operator."""
         return Input(self._transformation, strategy or self._strategy, self._pinned and strategy is None)
 
+    def _input_of_function(self) -> Input:
+        """This stream as the input of a function on elements without keyed state."""
+        return self._input()
+
     def _then(
         self,
         name: str,
@@ -259,7 +263,8 @@ class StreamBase(Settings, Generic[S]):
         call = kind.value.lower()
         check_callable(func, call)
         define = elements.one_by_one(kind, func, call_origin(), output_type, key)
-        return self._next(name, call, define, () if key is None else (self._input(ShipStrategy.HASH),))
+        way = self._input_of_function() if key is None else self._input(ShipStrategy.HASH)
+        return self._next(name, call, define, (way,))
 
     @differs("on a stream of columns DDL text, a Python type or an annotation makes columns")
     def map(

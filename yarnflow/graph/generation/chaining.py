@@ -7,23 +7,26 @@ Flink counterparts: ``StreamingJobGraphGenerator``, ``StreamGraphHasherV2``.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from yarnflow.core.ids import JobId, VertexId
 from yarnflow.core.messages import ProgramKind
 from yarnflow.graph.generation.projection import projected
 from yarnflow.graph.job_graph import JobEdge, JobGraph, JobVertex, ShipStrategy, StreamNode
+from yarnflow.graph.operators import PartitionByKey
 from yarnflow.graph.stream_graph import ChainingStrategy, GraphNode, StreamGraph
 
 
 def create_job_graph(graph: StreamGraph, job_id: JobId) -> JobGraph:
     """Chain a validated stream graph."""
     heads = _chain_heads(graph)
-    hashes = _operator_hashes(graph, heads)
+    hashes = _operator_hashes(graph)
     chains: dict[int, list[int]] = {}
     for node_id, head in heads.items():
         chains.setdefault(head, []).append(node_id)
     vertex_of = {node_id: VertexId(hashes[head]) for node_id, head in heads.items()}
     edges = {
-        JobEdge(vertex_of[input_id], vertex_of[node.node_id], strategy): None
+        JobEdge(vertex_of[input_id], vertex_of[node.node_id], _strategy(node, strategy)): None
         for node in graph.nodes.values()
         for input_id, strategy in node.inputs
         if heads[input_id] != heads[node.node_id]
@@ -43,7 +46,7 @@ def create_job_graph(graph: StreamGraph, job_id: JobId) -> JobGraph:
 
 def is_chainable(graph: StreamGraph, node: GraphNode) -> bool:
     """Whether a node runs in the task of its only input."""
-    if not graph.settings.chaining or len(node.inputs) != 1:
+    if not graph.settings.chaining or len(node.inputs) != 1 or isinstance(node.operator, PartitionByKey):
         return False
     input_id, strategy = node.inputs[0]
     upstream = graph.nodes[input_id]
@@ -64,12 +67,43 @@ def _chain_heads(graph: StreamGraph) -> dict[int, int]:
     return heads
 
 
-def _operator_hashes(graph: StreamGraph, heads: dict[int, int]) -> dict[int, str]:
-    """32 hex digits per node: of its uid, else of its place in the graph and its inputs.
+def _strategy(node: GraphNode, asked: ShipStrategy) -> ShipStrategy:
+    """Return how elements get to a node; what was asked of a stream before ``key_by`` has no meaning."""
+    return ShipStrategy.HASH if isinstance(node.operator, PartitionByKey) else asked
+
+
+def _operator_hashes(graph: StreamGraph) -> dict[int, str]:
+    """Return 32 hex digits per node: of its uid, else of its place in the graph and its inputs.
 
     As in Flink, a generated hash changes when an operator is inserted before it; that is what
-    uids are for.
+    uids are for.  An exchange by key is not an operator: the hashes are those of a graph without it.
     """
+    operators = _without_exchanges_by_key(graph)
+    hashes = _hashes_of_operators(operators, _chain_heads(operators))
+    for node_id in graph.nodes:
+        if node_id not in hashes:
+            (input_id, _), *_ = graph.nodes[node_id].inputs
+            hashes[node_id] = _digest("by key", str(node_id), hashes[input_id])
+    return hashes
+
+
+def _without_exchanges_by_key(graph: StreamGraph) -> StreamGraph:
+    found = StreamGraph(graph.settings)
+    nodes = graph.nodes
+    for node_id, node in nodes.items():
+        if isinstance(node.operator, PartitionByKey):
+            continue
+        inputs = tuple(
+            nodes[input_id].inputs[0]
+            if isinstance(nodes[input_id].operator, PartitionByKey)
+            else (input_id, strategy)
+            for input_id, strategy in node.inputs
+        )
+        found.nodes[node_id] = replace(node, inputs=inputs)
+    return found
+
+
+def _hashes_of_operators(graph: StreamGraph, heads: dict[int, int]) -> dict[int, str]:
     hashes: dict[int, str] = {}
     for position, node in enumerate(graph.nodes.values()):
         if node.uid_hash:
@@ -106,7 +140,7 @@ def _stream_node(node: GraphNode, operator_hash: str) -> StreamNode:
         node.uid,
         node.origin,
         node.description,
-        tuple(strategy for _, strategy in node.inputs),
+        tuple(_strategy(node, strategy) for _, strategy in node.inputs),
     )
 
 

@@ -39,6 +39,7 @@ from yarnflow.graph.operators import (
     Key,
     KeyedReduce,
     LookupJoin,
+    PartitionByKey,
     PartitionCustom,
     PythonOperator,
     RunningAggregate,
@@ -54,7 +55,7 @@ from yarnflow.graph.schema import Field
 
 _STATELESS: Final = (
     SelectOperator, FilterExpression, PythonOperator, LookupJoin, AssignTimestamps, SideOutput,
-    PartitionCustom,
+    PartitionByKey, PartitionCustom,
 )  # fmt: skip
 _KEYED: Final = (RunningAggregate, KeyedReduce, WindowAggregate, WindowProcess)
 _KINDS: Final[Mapping[type, str]] = {

@@ -195,7 +195,9 @@ class LevelRun:
             )
         made: Target
         if isinstance(route, SinkRoute):
-            made = SinkTarget(route, of_sender, self._partition(route), self._dumps)
+            keyed = route.exchange is Exchange.HASH
+            select = self._selector(route) if keyed else _themselves
+            made = SinkTarget(route, of_sender, select, self._partition(route), self._dumps)
         elif route.exchange is Exchange.HASH:
             made = KeyedTarget(route, self._selector(route), self._dumps)
         else:

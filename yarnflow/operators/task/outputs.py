@@ -12,9 +12,10 @@ from yarnflow.operators.process.key_selection import SelectKeys
 from yarnflow.operators.process.user_code import noted, placed, shown
 from yarnflow.operators.row import Row
 from yarnflow.operators.task.blocks import ALL_GROUPS, ELEMENTS, SINK_LEVEL, Block
-from yarnflow.operators.task.key_groups import KeyGroups, key_group, number_key_groups
+from yarnflow.operators.task.key_groups import number_key_groups
 from yarnflow.operators.task.packing import GroupColumns
 from yarnflow.operators.task.plan import ChainedRoute, Exchange, ExchangeRoute, SinkRoute
+from yarnflow.operators.task.route_keys import RouteKeys
 from yarnflow.operators.types.coerce import CoerceChunk, chunk_coercer
 from yarnflow.operators.types.columns import number_column, numbers_reader
 from yarnflow.operators.types.text import print_prefix, printer
@@ -160,10 +161,9 @@ class KeyedTarget:
 
     def __init__(self, route: ExchangeRoute, select: SelectKeys, dumps: Dumps) -> None:
         self._route = route
-        self._select = select
+        self._keys = RouteKeys(route, select)
         self._dumps = dumps
         self._coerce = converter(route)
-        self._groups = KeyGroups(route.groups)
         self._waiting: dict[int, _Waiting] = {}
         #: what came later than what waits by group
         self._columns = GroupColumns(route.element_type)
@@ -179,10 +179,7 @@ class KeyedTarget:
         columns = self._read_columns(values) if large and self._read_columns else None
         if columns is None:
             values = self._coerce(values)
-        try:
-            keys = self._select(values)
-        except Exception as error:
-            raise self._noted(error, self._without_key(values))
+        keys = self._keys.select(values)
         self.waiting += len(values)
         if not large or self._read_columns is None:
             self._deal(values, timestamps, keys)
@@ -192,12 +189,12 @@ class KeyedTarget:
         numbers = number_column(keys)
         groups = None if numbers is None else number_key_groups(numbers, self._route.groups)
         if numbers is None or groups is None:
-            self._columns.add(self._groups_of(keys), values, timestamps, keys, columns)
+            self._columns.add(self._keys.groups(keys), values, timestamps, keys, columns)
         else:
             self._columns.add(groups, values, timestamps, numbers, columns)
 
     def _deal(self, values: list[Any], timestamps: list[int | None] | None, keys: list[Any]) -> None:
-        groups, waiting = self._groups_of(keys), self._waiting
+        groups, waiting = self._keys.groups(keys), self._waiting
         if timestamps is None and all(w.timestamps is None for w in waiting.values()):
             for group, key, value in zip(groups, keys, values, strict=True):
                 try:
@@ -218,40 +215,6 @@ class KeyedTarget:
             found.values.append(value)
             found.keys.append(key)
             found.timestamps.append(time)
-
-    def _groups_of(self, keys: list[Any]) -> list[int]:
-        group_of = self._groups
-        try:
-            return [group_of[key] for key in keys]
-        except (InvalidKey, TypeError) as error:
-            raise self._invalid(keys, error) from None
-
-    def _without_key(self, values: list[Any]) -> Any:
-        """The first element whose key cannot be told, found again when all else is over."""
-        for value in values:
-            try:
-                self._select([value])
-            except Exception:
-                return value
-        return values[-1]
-
-    def _noted(self, error: Exception, value: Any) -> Exception:
-        noted(error, self._route.sender, "the key of element", value)
-        return error if self._route.selector is None else placed(error, self._route.selector.origin)
-
-    def _invalid(self, keys: list[Any], error: Exception) -> Exception:
-        """The error that names the key; anything else that went wrong is raised as it is."""
-        for key in keys:
-            try:
-                hash(key)
-                key_group(key, 1)
-            except (InvalidKey, TypeError) as reason:
-                text = reason.message if isinstance(reason, InvalidKey) else (
-                    f"an object of type {type(key).__name__} cannot be hashed; return a tuple, text or number"
-                )
-                where = "" if self._route.selector is None else f"{self._route.selector.origin}: key_by(): "
-                return InvalidKey(f"{where}key {shown(key)} of an element of '{self._route.sender}': {text}")
-        return error
 
     def flush(self, sender: int, sequence: Iterator[int]) -> Iterator[Block]:
         waiting, self._waiting, self.waiting = self._waiting, {}, 0
@@ -361,6 +324,8 @@ class SinkTarget:
     route : SinkRoute
     of_sender : callable
         Gives the subtask of the sender, for FORWARD.
+    select : callable
+        HASH: keys of elements.
     partition : callable or None
         CUSTOM: an element's subtask.
     """
@@ -369,10 +334,12 @@ class SinkTarget:
         self,
         route: SinkRoute,
         of_sender: Callable[[], int],
+        select: SelectKeys,
         partition: Callable[[Any], int] | None,
         dumps: Dumps,
     ) -> None:
         self._route = route
+        self._keys = RouteKeys(route, select)
         self._of_sender = of_sender
         self._partition = partition
         self._dumps = dumps
@@ -405,6 +372,8 @@ class SinkTarget:
         groups, exchange, count = self._route.groups, self._route.exchange, len(values)
         if exchange is Exchange.CUSTOM:
             return partitioned(self._route, self._partition, self._coerce(values))
+        if exchange is Exchange.HASH:
+            return self._keys.groups(self._keys.select(self._coerce(values)))
         if exchange is Exchange.REBALANCE:
             first = self._turns.deal(count)
             return [number % groups for number in range(first, first + count)]

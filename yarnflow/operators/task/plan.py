@@ -83,7 +83,6 @@ class SinkRoute:
     chained: bool = False
     #: what printed lines begin with
     identifier: str = ""
-    #: HASH has no meaning here
     exchange: Exchange = Exchange.FORWARD
     #: subtasks of the sink
     groups: int = 1

@@ -15,7 +15,7 @@ from yarnflow.graph.connectors.kafka import KafkaSource
 from yarnflow.graph.connectors.sinks import PrintSink
 from yarnflow.graph.element_places import ElementPlaces, ElementRegion, Path, Place
 from yarnflow.graph.job_graph import ShipStrategy, StreamNode
-from yarnflow.graph.operators import AssignTimestamps, ElementKind, ElementOperator
+from yarnflow.graph.operators import AssignTimestamps, ElementKind, ElementOperator, PartitionCustom
 from yarnflow.graph.type_info import TypeInfo
 from yarnflow.operators.process.snapshots import is_fixed
 from yarnflow.operators.process.watermarks import TimestampsAndWatermarksDefinition
@@ -161,7 +161,7 @@ class _Planner:
             operator = target.operator
             assert isinstance(operator, ElementOperator), "checked above"
             selector: Closure | None = operator.inputs[path.input_index].selector
-            if exchange is ShipStrategy.CUSTOM and path.partition is not None:
+            if selector is None and path.partition is not None and path.exchange is exchange:
                 selector = path.partition.selector
             routes.append(
                 ExchangeRoute(
@@ -172,7 +172,7 @@ class _Planner:
                     _groups(target, operator),
                     channel,
                     selector,
-                    path.partition.partitioner if path.partition is not None else None,
+                    _partitioner(path),
                     path.side,
                     self._type(node_id, path.side),
                     name,
@@ -210,7 +210,7 @@ class _Planner:
             Exchange((path.exchange or ShipStrategy.FORWARD).value),
             sink.parallelism,
             None if partition is None else partition.selector,
-            None if partition is None else partition.partitioner,
+            _partitioner(path),
         )
 
     def _type(self, node_id: int, side: str | None) -> TypeInfo | None:
@@ -293,6 +293,10 @@ class _Planner:
             operator.processing_timers,
             all(map(is_fixed, (node.output_schema.element_type, *dict(operator.side_outputs).values()))),
         )
+
+
+def _partitioner(path: Path) -> Closure | None:
+    return path.partition.partitioner if isinstance(path.partition, PartitionCustom) else None
 
 
 def _groups(node: StreamNode, operator: ElementOperator) -> int:
