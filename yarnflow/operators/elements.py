@@ -31,6 +31,8 @@ class SourceChunk(Chunk):
 
     #: id of the tag → elements
     sides: dict[str, Chunk] = field(default_factory=dict)
+    #: messages that could not be read, or not all of them; they are not counted where they fail the job
+    errors: int = 0
 
 
 class Output(Protocol):

@@ -99,27 +99,69 @@ def test_a_message_without_a_time_has_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "reason"),
+    ("message", "reason", "fields"),
     [
-        (b"nonsense", "Expecting value"),
-        (b"[1]", "no JSON object"),
-        (b"", "Expecting value"),
-        (b'{"n":"x"}', "field 'n' is 'x', which is no Integer"),
-        (b'{"n":3000000000}', "field 'n' is 3000000000, which is no Integer"),
-        (b'{"n":1}{"n":2}', "Extra data"),
-        (b"\xff{}", "can't decode byte 0xff"),
-        (b'{"user":"\xff"}', "can't decode byte 0xff"),
-        (b'{"n":' + b"[" * 5000 + b"]" * 5000 + b"}", "maximum recursion depth exceeded"),
+        (b"nonsense", "Expecting value", False),
+        (b"[1]", "not a JSON object", False),
+        (b"", "Expecting value", False),
+        (b'{"n":"x"}', "field 'n' is 'x', which is no Integer", True),
+        (b'{"n":3000000000}', "field 'n' is 3000000000, which is no Integer", True),
+        (b'{"n":1}{"n":2}', "Extra data", False),
+        (b"\xff{}", "can't decode byte 0xff", False),
+        (b'{"user":"\xff"}', "can't decode byte 0xff", False),
+        (b'{"n":' + b"[" * 5000 + b"]" * 5000 + b"}", "maximum recursion depth exceeded", False),
     ],
 )
-def test_a_malformed_message_is_named_by_its_place(message: bytes, reason: str) -> None:
+def test_a_malformed_message_is_named_by_its_place(message: bytes, reason: str, fields: bool) -> None:
+    """``fields``: its fields can be told, and one of them does not fit."""
     with pytest.raises(MalformedMessage) as raised:
         read(json_format(), b'{"n":1}', message, b'{"n":3}')
     assert raised.value.message.startswith("topic clicks, partition 1, offset 8: no JSON message of ")
     assert reason in raised.value.message
     chunk = MessageChunks(json_format(ignore=True))(batch(b'{"n":1}', message, b'{"n":3}'))
-    assert [row["n"] for row in chunk.values] == [1, 3]
-    assert chunk.timestamps == [0, 2000]
+    assert [row["n"] for row in chunk.values] == ([1, None, 3] if fields else [1, 3])
+    assert chunk.timestamps == ([0, 1000, 2000] if fields else [0, 2000])
+    assert isinstance(chunk, SourceChunk) and chunk.errors == 1
+
+
+DEEP = Types.ROW_NAMED(
+    ["user", "n", "at", "numbers", "inner", "by"],
+    [Types.STRING(), Types.INT(), Types.SQL_TIMESTAMP(), Types.LIST(Types.INT()), CLICK,
+     Types.MAP(Types.STRING(), Types.INT())],
+)  # fmt: skip
+
+
+def test_what_does_not_fit_is_none_where_json_ignores_errors() -> None:
+    messages = [
+        b'{"user":"a","n":"nine","at":"not a time","numbers":[1,"x",3],"inner":{"user":"b","n":{},"share":2},'
+        b'"by":{"a":1,"b":[]}}',
+        b'{"user":["c"],"n":1e3,"at":7,"numbers":{"no":"list"},"inner":[],"by":1}',
+        b'{"n":1}',
+    ]
+    chunk = MessageChunks(json_format(DEEP, ignore=True))(batch(*messages))
+    inner = Row(user="b", n=None, share=2.0)
+    assert chunk.values == [
+        Row(user="a", n=None, at=None, numbers=[1, None, 3], inner=inner, by={"a": 1, "b": None}),
+        Row(user='["c"]', n=1000, at=None, numbers=None, inner=None, by=None),
+        Row(user=None, n=1, at=None, numbers=None, inner=None, by=None),
+    ]
+    assert isinstance(chunk, SourceChunk) and chunk.errors == 2
+
+
+def test_fields_of_csv_are_none_where_errors_are_ignored() -> None:
+    form = csv_format(ignore_parse_errors=True)
+    chunk = MessageChunks(form)(batch(b"a,x,1", b"b,2", b"c,3,3.0", b"d,4,4.0,5", b'"e'))
+    assert chunk.values == [
+        Row(user="a", n=None, share=1.0),
+        Row(user="b", n=2, share=None),
+        Row(user="c", n=3, share=3.0),
+    ]
+    assert isinstance(chunk, SourceChunk) and chunk.errors == 4
+
+
+def test_a_format_that_must_not_miss_a_field_ignores_no_errors() -> None:
+    with pytest.raises(SchemaError, match="exclude each other"):
+        json_format(strict=True, ignore=True)
 
 
 def test_malformed_messages_go_to_a_side_output_with_their_place_and_the_reason() -> None:
@@ -197,9 +239,7 @@ def test_a_field_that_is_missing_fails_where_it_may_not() -> None:
     ]
 
 
-NESTED = Types.ROW_NAMED(
-    ["who", "sizes"], [Types.ROW_NAMED(["id"], [Types.LONG()]), Types.LIST(Types.INT())]
-)
+NESTED = Types.ROW_NAMED(["who", "sizes"], [Types.ROW_NAMED(["id"], [Types.LONG()]), Types.LIST(Types.INT())])
 ALL = Types.ROW_NAMED(
     ["price", "day", "at", "raw", "tags"],
     [
@@ -270,7 +310,6 @@ def test_csv_lines() -> None:
 def test_a_line_that_does_not_fit_is_named(message: bytes, reason: str) -> None:
     with pytest.raises(MalformedMessage, match=f"offset 8: .*{reason}"):
         read(csv_format(), b"a,1,1.0", message)
-    assert len(read(csv_format(ignore_parse_errors=True), b"a,1,1.0", message)) == 1
 
 
 def test_a_quote_that_goes_on_in_the_next_message_is_no_line() -> None:
@@ -297,9 +336,7 @@ SCHEMA = """{"type": "record", "name": "Click", "namespace": "a.b", "fields": [
 
 
 def test_avro_records_there_and_back() -> None:
-    row = Row(
-        user=None, at=dt.datetime(2026, 1, 2), place=Row(x=1), others=[Row(x=2)], tags={"a": 0.5}
-    )
+    row = Row(user=None, at=dt.datetime(2026, 1, 2), place=Row(x=1), others=[Row(x=2)], tags={"a": 0.5})
     message = message_writer(AvroRowSerializationSchema(avro_schema_string=SCHEMA)._written())(row)
     form = AvroRowDeserializationSchema(avro_schema_string=SCHEMA)._read()
     assert read(form, message) == [row]

@@ -268,6 +268,13 @@ RECORDS_IN: Final = _counter(
 RECORDS_OUT: Final = _counter(
     "numRecordsOut", _TASK, Unit.RECORDS, "Records that came out; of a sink those that were written."
 )
+RECORDS_IN_ERRORS: Final = _counter(
+    "numRecordsInErrors",
+    _TASK,
+    Unit.RECORDS,
+    "Of a source of messages: those that could not be read, or not all of them, where the format ignores "
+    "errors or they go to a side output.",
+)
 RECORDS_IN_RATE: Final = _meter(
     "numRecordsInPerSecond", _TASK, Unit.RECORDS_PER_SECOND, "Rate of numRecordsIn."
 )

@@ -61,6 +61,8 @@ class OperatorMeasures:
     #: that the level worked, for all its operators
     busy_ns: int = 0
     watermark_ms: int = MIN_WATERMARK_MS
+    #: of a source: messages that could not be read, or not all of them
+    errors: int = 0
     #: the user's, by name: ``group.group.name``
     counters: dict[str, int | float] = field(default_factory=dict)
     #: name → events
@@ -74,6 +76,7 @@ class OperatorMeasures:
         """Take over what was told later."""
         self.elements_in += later.elements_in
         self.elements_out += later.elements_out
+        self.errors += later.errors
         self.busy_ns += later.busy_ns
         self.watermark_ms = max(self.watermark_ms, later.watermark_ms)
         for mine, theirs in ((self.counters, later.counters), (self.meters, later.meters)):

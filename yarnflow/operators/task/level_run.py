@@ -92,7 +92,7 @@ class LevelRun:
         self._loads = loads
         self._subtask = subtask
         #: by the last :meth:`run_source`
-        self.elements_read = 0
+        self.elements_read = self.errors_read = 0
         self._channels = Channels(_channel_names(plan), plan.idle_after_ms)
         self._targets: list[Target] = []
         #: routes that leave the level, with the node before them
@@ -242,13 +242,14 @@ class LevelRun:
         sequence = count()
         self._bind(self._subtask, GroupStore(), batch)
         empty = True
-        self.elements_read = 0
+        self.elements_read = self.errors_read = 0
         for chunk in chunks:
             empty = False
             self.elements_read += len(chunk.values)
             for deliver in self._head:
                 deliver(chunk)
             if isinstance(chunk, SourceChunk):
+                self.errors_read += chunk.errors
                 for tag_id, found in chunk.sides.items():
                     for deliver in self._head_sides.get(tag_id, ()):
                         deliver(found)

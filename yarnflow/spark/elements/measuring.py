@@ -35,8 +35,8 @@ class Measuring:
         self._sink = task.settings.measures
         self._began_ns = self._away_ns = 0
         self._run: LevelRun | None = None
-        #: partition of a source, and elements of it
-        self._read: tuple[int, int] | None = None
+        #: partition of a source, elements of it, and messages with errors
+        self._read: tuple[int, int, int] | None = None
 
     def __enter__(self) -> Measuring:
         self._began_ns = _clock_ns()
@@ -50,9 +50,9 @@ class Measuring:
         busy_ns = _clock_ns() - self._began_ns - self._away_ns
         measures: Measures = self._run.take_measures(busy_ns)
         if self._read is not None:
-            partition, elements = self._read
+            partition, elements, errors = self._read
             place = source_node(self._task.source), partition
-            measures[place] = OperatorMeasures(elements, elements, busy_ns)
+            measures[place] = OperatorMeasures(elements, elements, busy_ns, errors=errors)
         self._sink.add(measures)
 
     def timed(self, made: Iterable[T]) -> Iterator[T]:
@@ -70,4 +70,4 @@ class Measuring:
         """A source's partition was read to its end."""
         self._run = run
         if self._sink is not None:
-            self._read = partition, run.elements_read
+            self._read = partition, run.elements_read, run.errors_read

@@ -15,13 +15,15 @@ from yarnflow.errors import SchemaError
 from yarnflow.graph.connectors.messages import MessageFormat
 from yarnflow.graph.type_info import ListTypeInfo, MapTypeInfo, RowTypeInfo, TypeInfo
 from yarnflow.operators.row import Row, make_row
-from yarnflow.spark.messages.text_values import Unreadable, shown, values_of
+from yarnflow.spark.messages.text_values import Lenient, Unreadable, shown, values_of
 
 _Convert = Callable[[Any], Any]
 
 
 class AvroReader:
     """Implements :class:`~yarnflow.spark.messages.reading.MessageReader`."""
+
+    lenient: Lenient | None = None
 
     def __init__(self, form: MessageFormat) -> None:
         self._schema = fastavro.parse_schema(json.loads(form.options["schema"]))

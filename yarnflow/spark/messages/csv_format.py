@@ -21,7 +21,7 @@ from yarnflow.graph.type_info import (
     Types,
 )
 from yarnflow.operators.row import Row, make_row
-from yarnflow.spark.messages.text_values import Unreadable, reader, shown, values_of, writer
+from yarnflow.spark.messages.text_values import Lenient, Unreadable, reader, shown, values_of, writer
 
 _ARRAYS = (BasicArrayTypeInfo, ObjectArrayTypeInfo, ListTypeInfo, PrimitiveArrayTypeInfo)
 _BYTE = Types.BYTE()
@@ -36,11 +36,10 @@ class CsvReader:
         self._dialect = _dialect(form.options)
         self._comments = bool(form.options.get("allow_comments"))
         self._null = form.options["null_literal"] if form.options.get("has_null_literal") else None
+        self.lenient = Lenient() if form.ignore_errors else None
+        fields = zip(self._names, kind.field_types, strict=True)
         between = form.options.get("array_element_delimiter", ";")
-        self._reads = [
-            _field_reader(field, between, name)
-            for name, field in zip(self._names, kind.field_types, strict=True)
-        ]
+        self._reads = [self._field_reader(field, between, name) for name, field in fields]
 
     def block(self, messages: pa.Array) -> list[Any] | None:
         if self._comments:
@@ -51,9 +50,11 @@ class CsvReader:
             if len(lines) != len(messages):
                 # an empty message, or a quote that goes on in the next one
                 return None
-            return [self._row(line) for line in lines]
+            rows = [self._row(line) for line in lines]
         except (ValueError, csv.Error, Unreadable):
             return None
+        # which messages they were is found one by one
+        return None if self.lenient is not None and self.lenient.take() else rows
 
     def one(self, message: bytes) -> Any:
         try:
@@ -65,13 +66,26 @@ class CsvReader:
         return self._row(lines[0])
 
     def _row(self, line: list[str]) -> Row:
-        if len(line) != len(self._names):
+        missing = len(self._names) - len(line)
+        if missing < 0 or not line or (missing and self.lenient is None):
             raise Unreadable(f"{len(line)} fields where {len(self._names)} are needed")
         null = self._null
-        return make_row(
-            self._names,
-            [None if text == null else read(text) for text, read in zip(line, self._reads, strict=True)],
-        )
+        # where errors are ignored, fields that are missing at the end are None, as in Flink
+        values = [None if text == null else read(text) for text, read in zip(line, self._reads, strict=False)]
+        if missing and self.lenient is not None:
+            self.lenient.parts += missing
+            values += [None] * missing
+        return make_row(self._names, values)
+
+    def _field_reader(self, kind: TypeInfo, between: str, name: str) -> Callable[[str], Any]:
+        what = f"field '{name}' of CSV"
+        if not _is_array(kind):
+            return self._part(reader(kind, what))
+        read = self._part(reader(_element(kind), what))
+        return lambda text: [read(part) for part in text.split(between)] if text else []
+
+    def _part(self, read: Callable[[str], Any]) -> Callable[[str], Any]:
+        return read if self.lenient is None else self.lenient.reading(read)
 
 
 def _row_type(form: MessageFormat) -> RowTypeInfo:
@@ -98,14 +112,6 @@ def _is_array(kind: TypeInfo) -> bool:
 def _element(kind: Any) -> TypeInfo:
     found: TypeInfo = kind.elem_type if isinstance(kind, ListTypeInfo) else kind.element_type
     return found
-
-
-def _field_reader(kind: TypeInfo, between: str, name: str) -> Callable[[str], Any]:
-    what = f"field '{name}' of CSV"
-    if not _is_array(kind):
-        return reader(kind, what)
-    read = reader(_element(kind), what)
-    return lambda text: [read(part) for part in text.split(between)] if text else []
 
 
 def csv_writer(form: MessageFormat) -> Callable[[Any], bytes]:

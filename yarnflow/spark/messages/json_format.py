@@ -33,6 +33,7 @@ from yarnflow.graph.type_info import (
 )
 from yarnflow.operators.row import Row, make_row
 from yarnflow.spark.messages.text_values import (
+    Lenient,
     Unreadable,
     bits_of,
     float32,
@@ -66,7 +67,8 @@ class JsonReader:
             raise SchemaError(f"JSON objects become rows, not {kind!r}")
         self._names = kind.get_field_names()
         strict = bool(form.options.get("fail_on_missing_field"))
-        self._row = _row(kind, strict, "the message")
+        self.lenient = Lenient() if form.ignore_errors else None
+        self._row = _Converters(strict, self.lenient).row(kind, "the message")
         fields = list(zip(self._names, map(_arrow_type, kind.field_types), strict=True))
         # Arrow does not tell a field that is missing from one that is null
         fits = not strict and all(field is not None for _, field in fields)
@@ -190,43 +192,60 @@ def _after_arrow(kind: TypeInfo) -> _Convert | None:
 # --- one by one ---------------------------------------------------------------------------
 
 
-def _row(kind: RowTypeInfo, strict: bool, what: str) -> _Convert:
-    names = kind.get_field_names()
-    fields = [
-        (name, _converter(field, strict, name)) for name, field in zip(names, kind.field_types, strict=True)
-    ]
+class _Converters:
+    """Makes what converts from JSON's values to an element's parts; conversions raise Unreadable.
 
-    def row(found: Any) -> Row:
-        if not isinstance(found, dict):
-            raise Unreadable(f"{what} is {shown(found)}, which is no JSON object")
-        if strict and (missing := [name for name in names if name not in found]):
-            raise Unreadable(f"{what} has no field '{missing[0]}'")
-        values = []
-        for name, convert in fields:
-            value = found.get(name)
-            values.append(None if value is None else convert(value))
-        return make_row(names, values)
+    Parameters
+    ----------
+    strict : bool
+        A row must have all of its fields.
+    lenient : Lenient or None
+        Given: a field, entry or value below the message that cannot be read is None, as in Flink.
+    """
 
-    return row
+    def __init__(self, strict: bool, lenient: Lenient | None) -> None:
+        self._strict = strict
+        self._lenient = lenient
 
+    def row(self, kind: RowTypeInfo, what: str) -> _Convert:
+        """Return the conversion of an object, which is not lenient itself."""
+        names, strict = kind.get_field_names(), self._strict
+        types = kind.field_types
+        fields = [(name, self._part(field, name)) for name, field in zip(names, types, strict=True)]
 
-def _converter(kind: TypeInfo, strict: bool, what: str) -> _Convert:
-    """From what JSON holds to an element's part; it raises Unreadable."""
-    if isinstance(kind, RowTypeInfo):
-        return _row(kind, strict, f"field '{what}'")
-    if isinstance(kind, _LISTS) and not _is_bytes(kind):
-        return _list(_converter(_element(kind), strict, what), what)
-    if isinstance(kind, MapTypeInfo):
-        return _map(_converter(kind.value_type_info, strict, what), what)
-    if isinstance(kind, PickledBytesTypeInfo):
-        return lambda value: value
-    return _single(kind, what)
+        def row(found: Any) -> Row:
+            if not isinstance(found, dict):
+                raise Unreadable(f"{what} is {shown(found)}, which is not a JSON object")
+            if strict and (missing := [name for name in names if name not in found]):
+                raise Unreadable(f"{what} has no field '{missing[0]}'")
+            values = []
+            for name, convert in fields:
+                value = found.get(name)
+                values.append(None if value is None else convert(value))
+            return make_row(names, values)
+
+        return row
+
+    def _part(self, kind: TypeInfo, what: str) -> _Convert:
+        convert = self._converter(kind, what)
+        return convert if self._lenient is None else self._lenient.reading(convert)
+
+    def _converter(self, kind: TypeInfo, what: str) -> _Convert:
+        if isinstance(kind, RowTypeInfo):
+            return self.row(kind, f"field '{what}'")
+        if isinstance(kind, _LISTS) and not _is_bytes(kind):
+            return _list(self._part(_element(kind), what), what)
+        if isinstance(kind, MapTypeInfo):
+            return _map(self._part(kind.value_type_info, what), what)
+        if isinstance(kind, PickledBytesTypeInfo):
+            return lambda value: value
+        return _single(kind, what)
 
 
 def _list(convert: _Convert, what: str) -> _Convert:
     def values(found: Any) -> list[Any]:
         if not isinstance(found, list):
-            raise Unreadable(f"field '{what}' is {shown(found)}, which is no list")
+            raise Unreadable(f"field '{what}' is {shown(found)}, which is not a list")
         return [None if value is None else convert(value) for value in found]
 
     return values
@@ -235,7 +254,7 @@ def _list(convert: _Convert, what: str) -> _Convert:
 def _map(convert: _Convert, what: str) -> _Convert:
     def values(found: Any) -> dict[str, Any]:
         if not isinstance(found, dict):
-            raise Unreadable(f"field '{what}' is {shown(found)}, which is no JSON object")
+            raise Unreadable(f"field '{what}' is {shown(found)}, which is not a JSON object")
         return {
             _encodable(key): None if value is None else convert(value) for key, value in found.items()
         }

@@ -1,7 +1,8 @@
 """From messages to elements, a block at a time.
 
 Decides what becomes of messages that cannot be read: they go to a side output, are left out where the
-format says so, or fail the job by name.  Messages without a value, or with JSON's ``null``, are left out, as
+format ignores errors, or fail the job by name.  A part of a message that cannot be read is None where the
+format ignores errors.  Messages without a value, or with JSON's ``null``, are left out, as
 Flink does.
 """
 
@@ -21,7 +22,7 @@ from yarnflow.operators.elements import Chunk, SourceChunk
 from yarnflow.operators.row import make_row
 from yarnflow.spark.messages.csv_format import CsvReader
 from yarnflow.spark.messages.json_format import JsonReader
-from yarnflow.spark.messages.text_values import Unreadable
+from yarnflow.spark.messages.text_values import Lenient, Unreadable
 
 #: what is read of a message of Kafka's beside its value: where it is, and its time
 PLACE_COLUMNS: Final = ("topic", "partition", "offset", "timestamp")
@@ -32,7 +33,15 @@ _WRITTEN_ALONE: Final = "is for writing alone"
 
 
 class MessageReader(Protocol):
-    """Reads messages of one format."""
+    """Reads messages of one format.
+
+    Attributes
+    ----------
+    lenient : Lenient or None
+        Counts parts that are None because they could not be read, where the format ignores errors.
+    """
+
+    lenient: Lenient | None
 
     def block(self, messages: pa.Array) -> list[Any] | None:
         """An element for each message; None if they have to be read one by one."""
@@ -42,6 +51,8 @@ class MessageReader(Protocol):
 
 
 class _BytesReader:
+    lenient: Lenient | None = None
+
     def block(self, messages: pa.Array) -> list[Any] | None:
         found: list[Any] = messages.to_pylist()
         return found
@@ -52,6 +63,8 @@ class _BytesReader:
 
 class _TextReader:
     """Text; what is not in the charset is replaced, as Java does."""
+
+    lenient: Lenient | None = None
 
     def __init__(self, charset: str) -> None:
         self._decode = codecs.getdecoder(charset)
@@ -162,24 +175,28 @@ class MessageChunks:
         values: list[Any] = []
         kept: list[int | None] = []
         malformed: list[tuple[int, Unreadable]] = []
+        errors = 0
         for number, message in enumerate(messages):
             try:
                 value = reader.one(message)
             except Unreadable as error:
+                errors += 1
                 if self._malformed_tag:
                     malformed.append((number, error))
                 elif not self._form.ignore_errors:
                     raise self._malformed(batch, number, error) from None
                 continue
+            if reader.lenient is not None and reader.lenient.take():
+                errors += 1
             if value is not None:
                 values.append(value)
                 if times is not None:
                     kept.append(times[number])
-        elements = Chunk(values, None if times is None else kept)
-        if not malformed:
-            return elements
-        aside = self._aside(batch, times, malformed)
-        return SourceChunk(elements.values, elements.timestamps, sides={self._malformed_tag: aside})
+        elements_times = None if times is None else kept
+        if not errors:
+            return Chunk(values, elements_times)
+        sides = {self._malformed_tag: self._aside(batch, times, malformed)} if malformed else {}
+        return SourceChunk(values, elements_times, sides=sides, errors=errors)
 
     @staticmethod
     def _aside(

@@ -35,6 +35,30 @@ class Unreadable(Exception):
     """A message, or a value in it, that is not as its format and type want it."""
 
 
+class Lenient:
+    """The parts of messages that could not be read, and are None because the format ignores errors."""
+
+    def __init__(self) -> None:
+        self.parts = 0
+
+    def take(self) -> int:
+        """Return how many there were since the last call."""
+        parts, self.parts = self.parts, 0
+        return parts
+
+    def reading(self, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Return the same conversion, with None for what it cannot read."""
+
+        def part(found: Any) -> Any:
+            try:
+                return convert(found)
+            except Unreadable:
+                self.parts += 1
+                return None
+
+        return part
+
+
 def reader(kind: TypeInfo, what: str) -> Read:
     """From text to a value; it raises :class:`Unreadable`.
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from yarnflow.core.ids import VertexId
 from yarnflow.core.monitoring import declarations as m
 from yarnflow.core.monitoring.rates import RateWindow
+from yarnflow.graph.connectors.kafka import KafkaSource
+from yarnflow.graph.connectors.rabbitmq import RabbitMqSource
 from yarnflow.graph.job_graph import JobVertex, StreamNode
 from yarnflow.operators.functions.measures import Measures, OperatorMeasures, add_measures
 from yarnflow.spark.metrics.dumps import DumpBuilder
@@ -153,6 +155,8 @@ class ElementMetrics:
 
         put(m.RECORDS_IN.name, measured.elements_in)
         put(m.RECORDS_OUT.name, measured.elements_out)
+        if isinstance(node.operator, (KafkaSource, RabbitMqSource)):
+            put(m.RECORDS_IN_ERRORS.name, measured.errors)
         for name, count in measured.counters.items():
             put(name, count)
         for name, value in measured.gauges.items():

@@ -87,7 +87,10 @@ class CsvRowDeserializationSchema(DeserializationSchema):
             return self
 
         def set_ignore_parse_errors(self, ignore_parse_errors: bool) -> CsvRowDeserializationSchema.Builder:
-            """A line that does not fit is left out; otherwise it fails the job."""
+            """A field that cannot be read, or is missing at the end, is None; what is not a line is left out.
+
+            Otherwise either fails the job.  The metric ``numRecordsInErrors`` counts such messages.
+            """
             self._ignore = ignore_parse_errors
             return self
 

@@ -59,7 +59,10 @@ class JsonRowDeserializationSchema(DeserializationSchema):
             return self
 
         def ignore_parse_errors(self) -> JsonRowDeserializationSchema.Builder:
-            """A message that is no JSON is dropped; otherwise it fails the job."""
+            """A part of a message that does not fit its type is None, and what is not JSON is left out.
+
+            Otherwise either fails the job.  The metric ``numRecordsInErrors`` counts such messages.
+            """
             self._ignore = True
             return self
 
@@ -67,6 +70,10 @@ class JsonRowDeserializationSchema(DeserializationSchema):
             """The schema."""
             if self._type_info is None:
                 raise SchemaError("a JSON schema needs type_info(Types.ROW_NAMED(…))")
+            if self._fail and self._ignore:
+                raise SchemaError(
+                    "fail_on_missing_field() and ignore_parse_errors() exclude each other; call one"
+                )
             return JsonRowDeserializationSchema(self._type_info, self._fail, self._ignore)
 
 
