@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
+from yarnflow.config.hadoop_paths import with_file_system
 from yarnflow.core.checkpoint.manifest import savepoint_name
 from yarnflow.core.checkpoint.messages import CheckpointKind, CheckpointOrder, CheckpointRequest
 from yarnflow.core.messages import JobSubmission
@@ -68,7 +69,7 @@ class CheckpointOrders:
                 f"no directory for a savepoint of job {self._submission.name}; name one, or set "
                 f"{_SAVEPOINT_DIR_KEY}"
             )
-        self._parents[request.request_id] = parent.rstrip("/")
+        self._parents[request.request_id] = with_file_system(parent).rstrip("/")
 
     def forget(self, request_id: str) -> None:
         """The request is over."""

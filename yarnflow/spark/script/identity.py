@@ -21,6 +21,8 @@ from yarnflow.spark.script.places import CallPlaces, QueryNames
 SESSION_LOCATION: Final = "spark.sql.streaming.checkpointLocation"
 _NAME: Final = "queryName"
 _LOCATION: Final = "checkpointLocation"
+#: state stores ask Hadoop's FileContext, which wants to be told
+_WITHOUT_FILE_SYSTEM: Final = "hdfs:///"
 #: at a writer of Python's: name and location that were not the program's
 _GIVEN: Final = "_yarnflow_given"
 
@@ -52,7 +54,7 @@ class QueryIdentities:
             return dict(self._started)
 
     def prepare(
-        self, writer: Any, begin: Callable[..., Any], call: Sequence[Any], options: Mapping[str, Any],
+        self, writer: Any, begin: Callable[..., Any], call: Sequence[Any], options: dict[str, Any],
         frame: FrameType | None,
     ) -> None:  # fmt: skip
         """Name the query that a writer is about to start, and bring the state it goes on from.
@@ -62,8 +64,8 @@ class QueryIdentities:
         writer : DataStreamWriter
         begin : callable
             ``start`` or ``toTable``.
-        call, options : sequence, mapping
-            Its arguments.
+        call, options : sequence, dict
+            Its arguments; a location that Spark's state stores would refuse is replaced.
         frame : frame or None
             Of the call in the program.
 
@@ -86,7 +88,14 @@ class QueryIdentities:
             setattr(writer, _GIVEN, (name, given))
         elif not location:
             location = f"{writer._spark.conf.get(SESSION_LOCATION, self._job_dir).rstrip('/')}/{name}"
-        location = self._state.qualified(location)
+            if location.startswith(_WITHOUT_FILE_SYSTEM):
+                # the writer is about to have it, and its next query another one
+                setattr(writer, _GIVEN, ("", self._state.qualified(location)))
+        said, location = location, self._state.qualified(location)
+        if said.startswith(_WITHOUT_FILE_SYSTEM):
+            for key in [key for key in options if key.lower() == _LOCATION.lower()]:
+                del options[key]
+            writer.option(_LOCATION, location)
         self._state.bring(name, location)
         with self._lock:
             self._started[location] = name

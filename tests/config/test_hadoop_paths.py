@@ -1,0 +1,50 @@
+"""Paths of HDFS that do not say which HDFS."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from yarnflow.config.checkpoint_root import cluster_storage, shared_checkpoint_root
+from yarnflow.config.configuration import Configuration
+from yarnflow.config.hadoop_paths import with_file_system
+from yarnflow.errors import ConfigError, YarnUnavailable
+
+
+def hadoop(directory: Path, default_fs: str) -> dict[str, str]:
+    """Return the environment of a process that finds this configuration."""
+    text = f"<configuration><property><name>fs.defaultFS</name><value>{default_fs}</value></property></configuration>"
+    (directory / "core-site.xml").write_text(text)
+    (directory / "yarn-site.xml").write_text("<configuration/>")
+    return {"HADOOP_CONF_DIR": str(directory)}
+
+
+def test_a_path_gets_the_default_file_system(tmp_path: Path) -> None:
+    environ = hadoop(tmp_path, "hdfs://nn:8020/")
+    assert with_file_system("hdfs:///a/b", environ) == "hdfs://nn:8020/a/b"
+    assert with_file_system("hdfs:/a/b", environ) == "hdfs://nn:8020/a/b"
+
+
+@pytest.mark.parametrize("path", ["", "/a", "a", "file:///a", "hdfs://other:1/a", "s3a://bucket/a"])
+def test_other_paths_stay_and_nothing_is_read_for_them(path: str) -> None:
+    assert with_file_system(path, {}) == path
+
+
+def test_without_a_default_hdfs_the_path_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^hdfs:///a does not say which HDFS, and .* is file://; write hdfs://"):
+        with_file_system("hdfs:///a", hadoop(tmp_path, "file:///"))
+    with pytest.raises(YarnUnavailable):
+        with_file_system("hdfs:///a", {})
+
+
+def test_directories_of_options_have_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in hadoop(tmp_path, "hdfs://nn:8020").items():
+        monkeypatch.setenv(name, value)
+
+    def options(**values: str) -> Configuration:
+        return Configuration.from_dict({key.replace("_", "."): value for key, value in values.items()}, "test")
+
+    storage = Configuration.from_dict({"high-availability.storageDir": "hdfs:///ha"}, "test")
+    assert cluster_storage(storage).startswith("hdfs://nn:8020/ha/")
+    assert shared_checkpoint_root(options(execution_checkpointing_dir="hdfs:///cp/"), "") == "hdfs://nn:8020/cp"
