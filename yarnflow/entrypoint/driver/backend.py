@@ -238,9 +238,9 @@ class SparkBackend:
                     job=job,
                     fence=fence,
                     token=RunToken(submission.job_id, context.epoch, context.attempt),
-                    prepare_session=SessionOptions(
+                    preparation=SessionOptions(
                         session.spark, self._jars(), dict(session.spark.sparkContext.getConf().getAll())
-                    ).prepare,
+                    ),
                 )
                 directory_of = script.query_directory
                 program = script

@@ -13,12 +13,11 @@ from __future__ import annotations
 import functools
 import io
 import logging
-import os
 import signal
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -32,7 +31,6 @@ from yarnflow.errors import (
     UserCodeError,
     YarnflowError,
 )
-from yarnflow.operators.databases.commits import current_batch
 from yarnflow.operators.databases.tokens import RunToken
 from yarnflow.spark.checkpoints.job import Fence, JobIdentity, no_fence
 from yarnflow.spark.checkpoints.saved_queries import SavedState
@@ -43,26 +41,16 @@ from yarnflow.spark.progress.listener import listen
 from yarnflow.spark.run.state_errors import explained
 from yarnflow.spark.run.user_errors import map_spark_error, map_texts, user_traceback_of
 from yarnflow.spark.script.identity import SESSION_LOCATION, QueryIdentities
+from yarnflow.spark.script.kept_session import kept_session
 from yarnflow.spark.script.places import CallPlaces, place_of
 from yarnflow.spark.script.queries import ScriptQueries
-from yarnflow.spark.served_files import warn_of_private_files
+from yarnflow.spark.script.session_options import NoPreparation, Preparation
 
 logger = logging.getLogger(__name__)
 
 _POLL_S: Final = 0.2
 #: how long main may take to end by itself after its queries were stopped
 _GRACE_S: Final = 2.0
-
-#: of Spark, in the thread that calls a function of ``foreachBatch``
-_QUERY_ID: Final = "sql.streaming.queryId"
-#: a query of a script has one
-_SINK: Final = "foreach-batch"
-
-Prepare = Callable[[Mapping[str, object]], None]
-
-
-def _as_it_is(_options: Mapping[str, object]) -> None:
-    return None
 
 
 class ScriptProgram:
@@ -88,9 +76,8 @@ class ScriptProgram:
         Called before each batch of a ``foreachBatch``; raises LeaseLost when this driver may not write.
     token : RunToken, optional
         The attempt of the job, for functions of ``foreachBatch`` that ask for it.
-    prepare_session : callable
-        Called with the options of each session builder, before it gives a session out; see
-        :meth:`yarnflow.spark.script.session_options.SessionOptions.prepare`.
+    preparation : Preparation
+        Is told what the script asks for before it is given a context or a session.
     """
 
     def __init__(
@@ -105,7 +92,7 @@ class ScriptProgram:
         job: JobIdentity | None = None,
         fence: Fence = no_fence,
         token: RunToken | None = None,
-        prepare_session: Prepare = _as_it_is,
+        preparation: Preparation | None = None,
     ) -> None:
         if not argv or argv[0] not in files:
             raise ProgramNotFound(f"program {argv[0] if argv else ''!r} is not among the submitted files")
@@ -115,7 +102,7 @@ class ScriptProgram:
         self._directory = work_dir / "program"
         self._checkpoint_dir = checkpoint_dir
         self._progress = progress
-        self._prepare_session = prepare_session
+        self._preparation = preparation or NoPreparation()
         self._fence = fence
         self._token = token or RunToken(JobIdentity.nobody().job_id)
         self._stopped = threading.Event()
@@ -187,13 +174,13 @@ class ScriptProgram:
             self._main_begun = True
         with (
             _program_environment(self._argv, self.path),
-            _kept_session(
+            kept_session(
                 self._spark,
                 self._queries,
                 self._identities,
                 self._fence,
                 self._token,
-                self._prepare_session,
+                self._preparation,
             ),
         ):
             try:
@@ -400,95 +387,3 @@ def _program_environment(argv: Sequence[str], path: Path) -> Iterator[None]:
     finally:
         sys.argv, sys.path[:] = old_argv, old_path
         sys.modules["__main__"] = old_main
-
-
-@contextmanager
-def _kept_session(
-    spark: Any,
-    queries: ScriptQueries,
-    identities: QueryIdentities,
-    fence: Fence,
-    token: RunToken,
-    prepare_session: Prepare,
-) -> Iterator[None]:
-    """While a script runs it can neither replace nor stop the session, and its queries are known."""
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
-
-    context = spark.sparkContext
-    owner = os.getpid()
-
-    def stop(self: Any) -> None:
-        if os.getpid() == owner:
-            queries.stop()
-
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        # a second context is an error in Spark; a script that makes its own gets the driver's
-        self.__dict__.update(context.__dict__)
-        if kwargs.get("conf") is not None:
-            prepare_session(dict(kwargs["conf"].getAll()))
-
-    def prepared(build: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(build)
-        def give(self: Any) -> Any:
-            if os.getpid() == owner:
-                prepare_session(self._options)
-            return build(self)
-
-        return give
-
-    def foreach_batch(self: Any, function: Callable[[Any, int], None]) -> Any:
-        @functools.wraps(function)
-        def fenced(frame: Any, batch_id: int) -> None:
-            fence()
-            # the identity of the query's checkpoint, as for sinks of graphs
-            query_id = str(frame.sparkSession.sparkContext.getLocalProperty(_QUERY_ID))
-            with current_batch(token.batch(f"{query_id}/{_SINK}", batch_id)):
-                function(frame, batch_id)
-
-        return spark_foreach_batch(self, fenced)
-
-    def known(begin: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(begin)
-        def start(self: Any, *args: Any, **kwargs: Any) -> Any:
-            frame = sys._getframe(1)
-
-            def prepared_start() -> Any:
-                identities.prepare(self, begin, args, kwargs, frame)
-                return begin(self, *args, **kwargs)
-
-            return queries.start(self._spark, prepared_start)
-
-        return start
-
-    def looked_at(add: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(add)
-        def add_path(self: Any, path: str, *args: Any, **kwargs: Any) -> Any:
-            warn_of_private_files([path])
-            return add(self, path, *args, **kwargs)
-
-        return add_path
-
-    spark_foreach_batch = DataStreamWriter.foreachBatch
-    replacements: list[tuple[type, str, Any]] = [
-        (SparkSession, "stop", stop),
-        (SparkContext, "stop", stop),
-        (SparkContext, "__init__", init),
-        # which addPyFile calls as well
-        (SparkContext, "addFile", looked_at(SparkContext.addFile)),
-        (SparkContext, "addArchive", looked_at(SparkContext.addArchive)),
-        (SparkSession.Builder, "getOrCreate", prepared(SparkSession.Builder.getOrCreate)),
-        (SparkSession.Builder, "create", prepared(SparkSession.Builder.create)),
-        (DataStreamWriter, "foreachBatch", foreach_batch),
-        (DataStreamWriter, "start", known(DataStreamWriter.start)),
-        (DataStreamWriter, "toTable", known(DataStreamWriter.toTable)),
-    ]
-    originals = [(cls, name, getattr(cls, name)) for cls, name, _ in replacements]
-    for cls, name, replacement in replacements:
-        setattr(cls, name, replacement)
-    try:
-        yield
-    finally:
-        for cls, name, original in originals:
-            setattr(cls, name, original)
