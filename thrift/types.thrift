@@ -353,6 +353,10 @@ struct TJobSubmission {
   8: optional list<string> scriptArgv,
   /** state to start from */
   9: optional TRestoreSettings restore,
+  /** of the program and its arguments; empty: an earlier version submitted the job */
+  10: optional string programDigest,
+  /** what an earlier version would have made the job's key; empty: the user chose `jobKey` */
+  11: optional string earlierJobKey,
 }
 
 /** Answer to a submission. */
@@ -360,6 +364,8 @@ struct TJobSubmitted {
   1: string jobId,
   /** the key belonged to a live job already, whose id this is */
   2: optional bool attachedToExisting,
+  /** that job runs another program, or has other arguments */
+  3: optional bool otherProgram,
 }
 
 /** One line of `yarnflow list`.  Flink: `GET /jobs/overview`. */

@@ -94,6 +94,15 @@ class JobSubmission:
     script_argv: tuple[str, ...] = ()
     #: state to start from; None = none
     restore: RestoreSettings | None = None
+    #: of the program and its arguments; empty: an earlier version submitted the job
+    program_digest: str = ""
+    #: what an earlier version would have made the job's key; empty: the user chose ``job_key``
+    earlier_job_key: str = ""
+
+    @property
+    def key_is_of_program(self) -> bool:
+        """Nobody chose the key, so it is one program's with the same arguments."""
+        return bool(self.earlier_job_key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +112,8 @@ class JobSubmitted:
     job_id: JobId
     #: the key belonged to a live job already, whose id this is
     attached_to_existing: bool = False
+    #: that job runs another program, or has other arguments
+    other_program: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2215,6 +2215,8 @@ class TJobSubmission(object):
      - files: SCRIPT only: file name → content; the program is named first in `script_argv`
      - scriptArgv: SCRIPT only: program file name, then its arguments
      - restore: state to start from
+     - programDigest: of the program and its arguments; empty: an earlier version submitted the job
+     - earlierJobKey: what an earlier version would have made the job's key; empty: the user chose `jobKey`
 
     """
 
@@ -2228,10 +2230,12 @@ class TJobSubmission(object):
         'files',
         'scriptArgv',
         'restore',
+        'programDigest',
+        'earlierJobKey',
     )
 
 
-    def __init__(self, jobId=None, name=None, kind=None, jobGraphJson=None, configuration=None, jobKey=None, files=None, scriptArgv=None, restore=None,):
+    def __init__(self, jobId=None, name=None, kind=None, jobGraphJson=None, configuration=None, jobKey=None, files=None, scriptArgv=None, restore=None, programDigest=None, earlierJobKey=None,):
         self.jobId = jobId
         self.name = name
         self.kind = kind
@@ -2241,6 +2245,8 @@ class TJobSubmission(object):
         self.files = files
         self.scriptArgv = scriptArgv
         self.restore = restore
+        self.programDigest = programDigest
+        self.earlierJobKey = earlierJobKey
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -2314,6 +2320,16 @@ class TJobSubmission(object):
                     self.restore.read(iprot)
                 else:
                     iprot.skip(ftype)
+            elif fid == 10:
+                if ftype == TType.STRING:
+                    self.programDigest = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
+            elif fid == 11:
+                if ftype == TType.STRING:
+                    self.earlierJobKey = iprot.readString().decode('utf-8', errors='replace') if sys.version_info[0] == 2 else iprot.readString()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -2371,6 +2387,14 @@ class TJobSubmission(object):
             oprot.writeFieldBegin('restore', TType.STRUCT, 9)
             self.restore.write(oprot)
             oprot.writeFieldEnd()
+        if self.programDigest is not None:
+            oprot.writeFieldBegin('programDigest', TType.STRING, 10)
+            oprot.writeString(self.programDigest.encode('utf-8') if sys.version_info[0] == 2 else self.programDigest)
+            oprot.writeFieldEnd()
+        if self.earlierJobKey is not None:
+            oprot.writeFieldBegin('earlierJobKey', TType.STRING, 11)
+            oprot.writeString(self.earlierJobKey.encode('utf-8') if sys.version_info[0] == 2 else self.earlierJobKey)
+            oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
 
@@ -2403,18 +2427,21 @@ class TJobSubmitted(object):
     Attributes:
      - jobId
      - attachedToExisting: the key belonged to a live job already, whose id this is
+     - otherProgram: that job runs another program, or has other arguments
 
     """
 
     __slots__ = (
         'jobId',
         'attachedToExisting',
+        'otherProgram',
     )
 
 
-    def __init__(self, jobId=None, attachedToExisting=None,):
+    def __init__(self, jobId=None, attachedToExisting=None, otherProgram=None,):
         self.jobId = jobId
         self.attachedToExisting = attachedToExisting
+        self.otherProgram = otherProgram
 
     def read(self, iprot):
         if iprot._fast_decode is not None and isinstance(iprot.trans, TTransport.CReadableTransport) and self.thrift_spec is not None:
@@ -2435,6 +2462,11 @@ class TJobSubmitted(object):
                     self.attachedToExisting = iprot.readBool()
                 else:
                     iprot.skip(ftype)
+            elif fid == 3:
+                if ftype == TType.BOOL:
+                    self.otherProgram = iprot.readBool()
+                else:
+                    iprot.skip(ftype)
             else:
                 iprot.skip(ftype)
             iprot.readFieldEnd()
@@ -2452,6 +2484,10 @@ class TJobSubmitted(object):
         if self.attachedToExisting is not None:
             oprot.writeFieldBegin('attachedToExisting', TType.BOOL, 2)
             oprot.writeBool(self.attachedToExisting)
+            oprot.writeFieldEnd()
+        if self.otherProgram is not None:
+            oprot.writeFieldBegin('otherProgram', TType.BOOL, 3)
+            oprot.writeBool(self.otherProgram)
             oprot.writeFieldEnd()
         oprot.writeFieldStop()
         oprot.writeStructEnd()
@@ -6872,12 +6908,15 @@ TJobSubmission.thrift_spec = (
     (7, TType.MAP, 'files', (TType.STRING, 'UTF8', TType.STRING, 'BINARY', False), None, ),  # 7
     (8, TType.LIST, 'scriptArgv', (TType.STRING, 'UTF8', False), None, ),  # 8
     (9, TType.STRUCT, 'restore', [TRestoreSettings, None], None, ),  # 9
+    (10, TType.STRING, 'programDigest', 'UTF8', None, ),  # 10
+    (11, TType.STRING, 'earlierJobKey', 'UTF8', None, ),  # 11
 )
 all_structs.append(TJobSubmitted)
 TJobSubmitted.thrift_spec = (
     None,  # 0
     (1, TType.STRING, 'jobId', 'UTF8', None, ),  # 1
     (2, TType.BOOL, 'attachedToExisting', None, None, ),  # 2
+    (3, TType.BOOL, 'otherProgram', None, None, ),  # 3
 )
 all_structs.append(TJobOverview)
 TJobOverview.thrift_spec = (

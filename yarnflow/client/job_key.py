@@ -1,0 +1,116 @@
+"""Which key the jobs of a program have.
+
+A file's name says little: half of the world's programs are called ``main.py``.  So the key that nobody chose
+is made of who submits, where the program is, and the job's name; whether the program and its arguments are
+still the same is told by a digest that goes with the job.  Flink has no counterpart.
+"""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+#: enough that no two programs of a cluster meet, and short enough for a name of a file
+_MARK_DIGITS: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramIdentity:
+    """A program as one user has it."""
+
+    user: str
+    #: its file without links, or the directory an interactive one was started in
+    location: str
+    #: of its text and its arguments; empty = not known
+    digest: str = ""
+
+    @classmethod
+    def of_file(
+        cls, path: Path, content: bytes, arguments: Sequence[str], files: Sequence[str] = ()
+    ) -> ProgramIdentity:
+        """Return that of a program in a file.
+
+        Parameters
+        ----------
+        path : Path
+        content : bytes
+            What is in it.
+        arguments : sequence of str
+        files : sequence of str
+            Paths of what is shipped with it (``-pyfs``); what cannot be read is told elsewhere.
+        """
+        parts = [_digest(content), list(arguments), [_digest_of_file(file) for file in files]]
+        return cls(user_name(), str(path.resolve()), _digest(json.dumps(parts).encode()))
+
+    @classmethod
+    def interactive(cls) -> ProgramIdentity:
+        """Return that of a program without a file, such as one in a notebook."""
+        return cls(user_name(), os.getcwd())
+
+
+@dataclass(frozen=True, slots=True)
+class JobKey:
+    """The key of one job; all empty = it has none."""
+
+    key: str = ""
+    #: what an earlier version would have made it; empty = the user chose the key
+    earlier: str = ""
+    digest: str = ""
+
+
+class JobKeyChoice:
+    """Keys of a program's jobs, one after the other.
+
+    Parameters
+    ----------
+    chosen : str
+        ``pipeline.job-key``.
+    program : ProgramIdentity, optional
+        Whose jobs have keys of their own if nobody has chosen one; None = they have none.
+    """
+
+    def __init__(self, chosen: str = "", program: ProgramIdentity | None = None) -> None:
+        self._chosen = chosen
+        self._program = program
+        self._used: dict[str, int] = {}
+
+    def next(self, name: str) -> JobKey:
+        """Return the key of the next job, which is called ``name``.
+
+        Jobs of one key are told apart by their order, which is the same in every run.
+        """
+        digest = self._program.digest if self._program is not None else ""
+        if self._chosen:
+            return JobKey(self._numbered(self._chosen), digest=digest)
+        if self._program is None:
+            return JobKey()
+        mark = _digest(f"{self._program.user}\0{self._program.location}".encode())[:_MARK_DIGITS]
+        numbered = self._numbered(name)
+        number = numbered.removeprefix(name)
+        return JobKey(f"{name}@{mark}{number}", earlier=numbered, digest=digest)
+
+    def _numbered(self, key: str) -> str:
+        used = self._used[key] = self._used.get(key, 0) + 1
+        return key if used == 1 else f"{key}#{used}"
+
+
+def user_name() -> str:
+    """Return who submits, as Hadoop's client does where Kerberos does not say it."""
+    return os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+
+
+def _digest_of_file(path: str) -> str:
+    try:
+        return _digest(Path(path).read_bytes())
+    except OSError:
+        return ""
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
