@@ -19,6 +19,7 @@ from yarnflow.client import job_client
 from yarnflow.client.executor import ClusterExecutor, script_submission, shipped_options
 from yarnflow.client.jars.bring import JarBringer
 from yarnflow.client.job_client import ClusterJobClient
+from yarnflow.client.job_key import JobKeyChoice, ProgramIdentity
 from yarnflow.client.program import Program
 from yarnflow.client.yarn import shipping as yarn_shipping
 from yarnflow.config.configuration import Configuration
@@ -279,7 +280,7 @@ def test_executor_submits_graphs_with_the_programs_options_on_top() -> None:
         FakeConnection(dispatcher),
         {"parallelism.default": "2", "pipeline.name": "n"},
         Listener(),
-        job_key="k",
+        keys=JobKeyChoice("k"),
     )
     graph = JobGraph(JOB, "flights", ProgramKind.GRAPH, configuration={"parallelism.default": "4"})
     executor.submit(graph)
@@ -402,17 +403,22 @@ def _keys(dispatcher: FakeDispatcher) -> list[str]:
     return [submission.job_key for submission in dispatcher.submissions]
 
 
-def test_names_are_keys_where_the_cluster_outlives_the_command() -> None:
+def test_a_program_gives_its_jobs_keys_of_its_own() -> None:
     dispatcher = FakeDispatcher()
-    executor = ClusterExecutor(FakeConnection(dispatcher), {}, Listener(), named_keys=True)
+    keys = JobKeyChoice("", ProgramIdentity("ada", "/jobs/main.py", "d1"))
+    executor = ClusterExecutor(FakeConnection(dispatcher), {}, Listener(), keys=keys)
     for name in "a", "b", "a", "a":
         executor.submit(_graph(name))
-    assert _keys(dispatcher) == ["a", "b", "a#2", "a#3"]
+    assert [key.partition("@")[0] for key in _keys(dispatcher)] == ["a", "b", "a", "a"]
+    assert [key.partition("#")[2] for key in _keys(dispatcher)] == ["", "", "2", "3"]
+    assert [submission.earlier_job_key for submission in dispatcher.submissions] == ["a", "b", "a#2", "a#3"]
+    assert {submission.program_digest for submission in dispatcher.submissions} == {"d1"}
 
 
 def test_a_key_of_ones_own_comes_before_names() -> None:
     dispatcher = FakeDispatcher()
-    executor = ClusterExecutor(FakeConnection(dispatcher), {}, Listener(), job_key="k", named_keys=True)
+    keys = JobKeyChoice("k", ProgramIdentity("ada", "/jobs/main.py"))
+    executor = ClusterExecutor(FakeConnection(dispatcher), {}, Listener(), keys=keys)
     executor.submit(_graph("a"))
     executor.submit(_graph("b"))
     assert _keys(dispatcher) == ["k", "k#2"]
@@ -433,23 +439,23 @@ class _Taken(FakeDispatcher):
 
 
 def test_attach_to_the_job_that_has_the_key() -> None:
-    client = ClusterExecutor(FakeConnection(_Taken()), {}, Listener(), job_key="k").submit(_graph())
+    client = ClusterExecutor(FakeConnection(_Taken()), {}, Listener(), keys=JobKeyChoice("k")).submit(_graph())
     assert client.job_id == _Taken.OTHER
 
 
 @pytest.mark.parametrize(("path", "said"), [("hdfs:///s", True), ("latest", False), ("none", False)])
 def test_that_nothing_starts_from_the_named_state_is_said(path: str, said: bool) -> None:
     options, listener = {"execution.state-recovery.path": path}, Listener()
-    ClusterExecutor(FakeConnection(_Taken()), options, listener, job_key="k").submit(_graph())
+    ClusterExecutor(FakeConnection(_Taken()), options, listener, keys=JobKeyChoice("k")).submit(_graph())
     assert any("nothing starts from hdfs:///s;" in note for note in listener.notes) is said
     listener.notes.clear()
-    ClusterExecutor(FakeConnection(FakeDispatcher()), options, listener, job_key="k").submit(_graph())
+    ClusterExecutor(FakeConnection(FakeDispatcher()), options, listener, keys=JobKeyChoice("k")).submit(_graph())
     assert not any("nothing starts" in note for note in listener.notes)
 
 
 def test_fail_when_a_job_has_the_key() -> None:
     dispatcher = _Taken()
-    executor = ClusterExecutor(FakeConnection(dispatcher), {}, Listener(), job_key="k", on_existing="fail")
+    executor = ClusterExecutor(FakeConnection(dispatcher), {}, Listener(), keys=JobKeyChoice("k"), on_existing="fail")
     with pytest.raises(DuplicateJob, match=f"key k belongs to the live job {_Taken.OTHER}"):
         executor.submit(_graph())
     assert executor.clients == [] and dispatcher.cancelled == []
@@ -458,7 +464,7 @@ def test_fail_when_a_job_has_the_key() -> None:
 def test_replace_the_job_that_has_the_key() -> None:
     dispatcher = _Taken()
     listener = Listener()
-    executor = ClusterExecutor(FakeConnection(dispatcher), {}, listener, job_key="k", on_existing="replace")
+    executor = ClusterExecutor(FakeConnection(dispatcher), {}, listener, keys=JobKeyChoice("k"), on_existing="replace")
     assert executor.submit(_graph()).job_id == JOB
     assert dispatcher.cancelled == [_Taken.OTHER]
     assert any(_Taken.OTHER in note for note in listener.notes)
@@ -473,7 +479,7 @@ def test_replace_a_job_whose_cluster_is_about_to_end(error: YarnflowError) -> No
         raise error
 
     dispatcher.cancel_job = gone  # type: ignore[method-assign]
-    executor = ClusterExecutor(FakeConnection(dispatcher), {}, Listener(), job_key="k", on_existing="replace")
+    executor = ClusterExecutor(FakeConnection(dispatcher), {}, Listener(), keys=JobKeyChoice("k"), on_existing="replace")
     assert executor.submit(_graph()).job_id == JOB
 
 
@@ -485,7 +491,7 @@ def test_replace_a_job_that_ends_by_itself_meanwhile() -> None:
         raise JobError("it is FINISHED already")
 
     dispatcher.cancel_job = too_late  # type: ignore[method-assign]
-    executor = ClusterExecutor(FakeConnection(dispatcher), {}, Listener(), job_key="k", on_existing="replace")
+    executor = ClusterExecutor(FakeConnection(dispatcher), {}, Listener(), keys=JobKeyChoice("k"), on_existing="replace")
     assert executor.submit(_graph()).job_id == JOB
 
 

@@ -14,8 +14,8 @@ from yarnflow.errors import ConfigError, YarnUnavailable
 
 def hadoop(directory: Path, default_fs: str) -> dict[str, str]:
     """Return the environment of a process that finds this configuration."""
-    text = f"<configuration><property><name>fs.defaultFS</name><value>{default_fs}</value></property></configuration>"
-    (directory / "core-site.xml").write_text(text)
+    text = f"<property><name>fs.defaultFS</name><value>{default_fs}</value></property>"
+    (directory / "core-site.xml").write_text(f"<configuration>{text}</configuration>")
     (directory / "yarn-site.xml").write_text("<configuration/>")
     return {"HADOOP_CONF_DIR": str(directory)}
 
@@ -43,7 +43,8 @@ def test_directories_of_options_have_it(tmp_path: Path, monkeypatch: pytest.Monk
         monkeypatch.setenv(name, value)
 
     def options(**values: str) -> Configuration:
-        return Configuration.from_dict({key.replace("_", "."): value for key, value in values.items()}, "test")
+        named = {key.replace("_", "."): value for key, value in values.items()}
+        return Configuration.from_dict(named, "test")
 
     storage = Configuration.from_dict({"high-availability.storageDir": "hdfs:///ha"}, "test")
     assert cluster_storage(storage).startswith("hdfs://nn:8020/ha/")

@@ -38,6 +38,7 @@ from yarnflow.client.executor import ClusterExecutor, script_submission, shipped
 from yarnflow.client.jars.bring import JarBringer, configuration_with_jars
 from yarnflow.client.jars.files import present_jars
 from yarnflow.client.jars.script_options import jar_options
+from yarnflow.client.job_key import ProgramIdentity
 from yarnflow.client.program import Program, load_program, run_main
 from yarnflow.client.program_kind import ScriptFound
 from yarnflow.client.targets import SubmitSurroundings, Target, refuse_unread_options
@@ -267,7 +268,10 @@ def run_program(
                 program_files=(program.path, *files) if target.runs_programs else (),
             ),
         )
-        executor = ClusterExecutor.configured(connection, configuration, view, check_graph)
+        identity = ProgramIdentity.of_file(
+            Path(program.path), program.content, program.arguments, files
+        )
+        executor = ClusterExecutor.configured(connection, configuration, view, check_graph, identity)
         _execute(program, configuration, files, connection, executor, view, default_parallelism)
     except (ConfigError, GraphError, ProgramError, StateIncompatible):
         # said completely by its message, unless a job ran before
@@ -409,10 +413,10 @@ def _run_there(
 ) -> None:
     """Have the program run beside the JobManager, and follow all of its jobs."""
     name = program_name(program, configuration)
-    key = executor.key_for(name)
+    key = executor.keys.next(name)
     slots = configuration.get(job.PARALLELISM_DEFAULT)
     answer = executor.settled(
-        lambda: cluster.submit_program(name, program.arguments, slots, key), key, name
+        lambda: cluster.submit_program(name, program.arguments, slots, key), key.key, name
     )
     if answer.attached_to_existing or not configuration.get(client.ATTACHED):
         executor.watch(answer, name)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from yarnflow.client.job_key import JobKey
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import ClusterOverview, Fence, JobDetails, JobSubmission, JobSubmitted
 from yarnflow.core.ports import DispatcherGateway
@@ -102,7 +103,7 @@ class ProgramCluster(Protocol):
     """Runs a program's ``main()`` beside the JobManager; which jobs it has is known when it submits them."""
 
     def submit_program(
-        self, name: str, arguments: Sequence[str], required_slots: int, key: str
+        self, name: str, arguments: Sequence[str], required_slots: int, key: JobKey
     ) -> JobSubmitted:
         """Start the program; returns with its first job.
 
@@ -114,8 +115,8 @@ class ProgramCluster(Protocol):
             The program's.
         required_slots : int
             What its first job will probably want.
-        key : str
-            Job key; empty = none.
+        key : JobKey
+            Of the program.
         """
 
     def follow(self, job_id: JobId, listener: JobListener, timeout_ms: int) -> None:

@@ -19,6 +19,7 @@ from yarnflow.client.cluster import ClusterConnection, JobListener, page_of
 from yarnflow.client.jars.bring import JarBringer
 from yarnflow.client.jars.script_options import jar_options
 from yarnflow.client.job_client import ClusterJobClient, job_command
+from yarnflow.client.job_key import JobKeyChoice, ProgramIdentity
 from yarnflow.client.program import Program
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.option import Scope
@@ -162,10 +163,8 @@ class ClusterExecutor:
         Shows the jobs' lives.
     attached : bool
         Whether ``execute`` in the program waits for the end of the job.
-    job_key : str
-        For the program's (only) job.
-    named_keys : bool
-        Without ``job_key`` a job's name is its key: the cluster outlives the command.
+    keys : JobKeyChoice, optional
+        Keys of the program's jobs; default: they have none.
     on_existing : str
         ``client.on-existing``: attach, fail or replace.
     cancel_on_interrupt : bool
@@ -187,8 +186,7 @@ class ClusterExecutor:
         listener: JobListener,
         *,
         attached: bool = True,
-        job_key: str = "",
-        named_keys: bool = False,
+        keys: JobKeyChoice | None = None,
         on_existing: str = "attach",
         cancel_on_interrupt: bool = False,
         timeout_ms: int = 60_000,
@@ -203,13 +201,11 @@ class ClusterExecutor:
         self._configuration = dict(configuration)
         self._listener = listener
         self._attached = attached
-        self._job_key = job_key
-        self._named_keys = named_keys
+        self.keys = keys or JobKeyChoice()
         self._on_existing = on_existing
         self._cancel_on_interrupt = cancel_on_interrupt
         self._timeout_ms = timeout_ms
         self._replaced: set[JobId] = set()
-        self._keys_used: dict[str, int] = {}
         self._python_files: dict[str, bytes] = {}
         self._jars = JarBringer(listener.note)
         self.clients: list[ClusterJobClient] = []
@@ -221,15 +217,18 @@ class ClusterExecutor:
         configuration: Configuration,
         listener: JobListener,
         check_graph: Callable[[JobGraph], None] | None = None,
+        program: ProgramIdentity | None = None,
     ) -> ClusterExecutor:
-        """One for a connection of this configuration."""
+        """Return one for a connection of this configuration.
+
+        Jobs of a known program have keys of their own where the cluster outlives the command.
+        """
         return cls(
             connection,
             shipped_options(configuration),
             listener,
             attached=configuration.get(client_options.ATTACHED),
-            job_key=configuration.get(job.JOB_KEY),
-            named_keys=not connection.owned,
+            keys=JobKeyChoice(configuration.get(job.JOB_KEY), None if connection.owned else program),
             on_existing=configuration.get(client_options.ON_EXISTING),
             cancel_on_interrupt=configuration.get(client_options.SHUTDOWN_ON_ATTACHED_EXIT),
             timeout_ms=configuration.get(client_options.CLIENT_TIMEOUT_MS),
@@ -283,9 +282,12 @@ class ClusterExecutor:
             add_file(self._python_files, python_file(path, "-pyfs"), "-pyfs")
 
     def _submit(self, submission: JobSubmission, required_slots: int) -> ClusterJobClient:
+        key = self.keys.next(submission.name)
         submission = replace(
             submission,
-            job_key=self.key_for(submission.name),
+            job_key=key.key,
+            earlier_job_key=key.earlier,
+            program_digest=key.digest,
             configuration=self._stage(submission.configuration),
         )
         answer = self.settled(
@@ -293,29 +295,23 @@ class ClusterExecutor:
         )
         return self.watch(answer, submission.name)
 
-    def key_for(self, name: str) -> str:
-        """The key of the program's next job, if it is called ``name``; empty = none.
-
-        A program's jobs of one key are told apart by their order, which is the same in every run.
-        """
-        key = self._job_key or (name if self._named_keys else "")
-        if not key:
-            return ""
-        used = self._keys_used[key] = self._keys_used.get(key, 0) + 1
-        return key if used == 1 else f"{key}#{used}"
-
     def settled(self, submit: Callable[[], JobSubmitted], key: str, name: str) -> JobSubmitted:
         """Submit, and deal with a live job of the same key (``client.on-existing``).
 
         Raises
         ------
         DuplicateJob
-            There is one, and the submit was to fail then.
+            There is one, and the submit was to fail then; or it is of another program, and nobody chose
+            the key.
         """
         give_up_s = time.monotonic() + self._timeout_ms / 1000
         while True:
             answer = submit()
-            if not answer.attached_to_existing or self._on_existing == "attach":
+            if not answer.attached_to_existing:
+                return answer
+            if self._on_existing == "attach":
+                if answer.other_program:
+                    raise DuplicateJob(_other_program(name, answer.job_id))
                 return answer
             if self._on_existing == "fail":
                 cancel = job_command("cancel", self._connection.cluster_of(answer.job_id), answer.job_id)
@@ -392,3 +388,11 @@ class ClusterExecutor:
                 first = first or error
         if first is not None:
             raise first
+
+
+def _other_program(name: str, job_id: JobId) -> str:
+    return (
+        f"job {job_id} of {name} runs already, and was started by another text of this program or with other "
+        "arguments; submit with --on-existing replace to take its place (and --restore latest to go on from "
+        "its state), or with --job-key KEY to run beside it"
+    )

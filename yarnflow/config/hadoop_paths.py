@@ -1,4 +1,4 @@
-"""Paths of HDFS that leave out which HDFS it is: ``hdfs:///a/b``, the default one of Hadoop's configuration."""
+"""Paths of HDFS that leave out which HDFS it is (``hdfs:///a/b``): Hadoop's default one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def with_file_system(uri: str, environ: Mapping[str, str] = os.environ) -> str:
     conf = HadoopConf.load(environ)
     if not conf.default_fs.startswith("hdfs://"):
         raise ConfigError(
-            f"{uri} does not say which HDFS, and fs.defaultFS in {conf.directory} is {conf.default_fs}; write "
-            "hdfs://host:port/…"
+            f"{uri} does not say which HDFS, and fs.defaultFS in {conf.directory} is {conf.default_fs}; "
+            "write hdfs://host:port/…"
         )
     return f"{conf.default_fs}{path}"

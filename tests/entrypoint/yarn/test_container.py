@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.fakes import FakeConnection, Listener
-from yarnflow.client.executor import ClusterExecutor
+from yarnflow.client.job_key import JobKeyChoice
 from yarnflow.client.yarn.specification import shipped_configuration
 from yarnflow.config.conf_file import CONF_FILE_NAME
 from yarnflow.config.configuration import Configuration
@@ -25,7 +24,6 @@ from yarnflow.entrypoint.yarn.services import container_services
 from yarnflow.errors import ConfigError
 from yarnflow.staging.deployment import Deployment
 from yarnflow.staging.layout import StagingLayout
-from yarnflow.testing.gateways.dispatcher import FakeDispatcher
 
 
 def deployment(interpreter: str = "/env/bin/python", **configuration: str) -> Deployment:
@@ -185,11 +183,9 @@ def test_jobs_of_one_name_have_the_keys_of_their_applications(key: str) -> None:
     options = application_program.program_options(
         Configuration.from_dict(shipped, "deployment"), "node7:4711", key
     )
-    executor = ClusterExecutor(
-        FakeConnection(FakeDispatcher()), {}, Listener(), job_key=options.get(job.JOB_KEY), named_keys=True
-    )
+    keys = JobKeyChoice(options.get(job.JOB_KEY))
     # whatever the program calls its jobs, a run finds the state of the same job of the run before
-    assert [executor.key_for(name) for name in ("rows", "sums", "rows")] == [key, f"{key}#2", f"{key}#3"]
+    assert [keys.next(name).key for name in ("rows", "sums", "rows")] == [key, f"{key}#2", f"{key}#3"]
 
 
 def test_shared_directories_in_place_of_hdfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

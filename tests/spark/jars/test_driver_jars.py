@@ -72,12 +72,14 @@ def test_packages_in_a_container_stay_there(
 
 def test_executors_get_what_a_builder_adds(resolved: list[str], tmp_path: Path) -> None:
     loader, added = FakeLoader(), list[str]()
-    context = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: SimpleNamespace(addJar=added.append)))
+    conf = SimpleNamespace(get=lambda _key, default: default)
+    scala_context = SimpleNamespace(addJar=added.append, conf=lambda: conf)
+    context = SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: scala_context))
     spark: Any = SimpleNamespace(sparkContext=context)
     jars = driver_jars(loader, tmp_path)
     options = jars.bring({"spark.jars": "hdfs://n/a.jar", "spark.jars.packages": "g:c:1"})
     builder = SessionOptions(spark, jars, options)
-    builder.prepare({"spark.jars.packages": "g:c:1", "spark.sql.shuffle.partitions": 2})
+    builder.prepare({"spark.jars.packages": "g:c:1"})
     assert added == []
     asked = {"spark.jars.packages": "g:c:1,g:d:2", "spark.jars": "/x/e.jar"}
     for _ in range(2):

@@ -18,6 +18,7 @@ from typing import Final
 
 from yarnflow.client.background import in_background
 from yarnflow.client.cluster import JobCluster, JobListener, ProgramCluster
+from yarnflow.client.job_key import JobKey
 from yarnflow.client.yarn.applications import ApplicationCluster
 from yarnflow.client.yarn.follow import Follower, await_first_job, leave
 from yarnflow.client.yarn.high_availability import check_quorum, forget_cluster
@@ -168,13 +169,13 @@ class YarnDeployer:
         return self._submit(request, submission.job_key, submission.job_id)
 
     def submit_program(
-        self, name: str, arguments: Sequence[str], required_slots: int, key: str
+        self, name: str, arguments: Sequence[str], required_slots: int, key: JobKey
     ) -> JobSubmitted:
         program, *others = (Path(path).name for path in self._program_files)
         options = ("-pyfs", ",".join(others)) if others else ()
         argv = (*options, program, *arguments)
         request = Request(name, required_slots, program_argv=argv, options=self._staged_jars())
-        return self._submit(request, key, "")
+        return self._submit(request, key.key, "")
 
     def _staged_jars(self) -> dict[str, str]:
         """What of the configuration changes for containers, as its jars are on HDFS then."""

@@ -423,7 +423,8 @@ class Dispatcher(JobRouter):
         if self._has_ended(owner):
             raise self._key_is_busy(submission)
         logger.info("Job key %s belongs to live job %s.", submission.job_key, owner)
-        return JobSubmitted(owner, attached_to_existing=True)
+        other = self._archive.is_other_program(submission, owner)
+        return JobSubmitted(owner, attached_to_existing=True, other_program=other)
 
     def _await_key(self, submission: JobSubmission) -> None:
         """A job that is over keeps its key until its state is settled: the next one may start from that."""

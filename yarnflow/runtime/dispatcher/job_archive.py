@@ -204,6 +204,17 @@ class JobArchive:
             self._stores.job_graphs.put(submission)
         return owner
 
+    def is_other_program(self, submission: JobSubmission, owner: JobId) -> bool:
+        """Return whether the job that has a submission's key is not known to be of the same program.
+
+        A key that the user chose is any program's that has it, and of jobs of earlier versions nobody knows.
+        """
+        if not submission.key_is_of_program:
+            return False
+        stored = self._stores.job_graphs.get(owner)
+        digest = "" if stored is None else stored.program_digest
+        return digest not in ("", submission.program_digest)
+
     def _check_state(self, submission: JobSubmission) -> None:
         """The client may be on another machine than the state that it names."""
         options = submission.configuration

@@ -23,6 +23,7 @@ _WAREHOUSE: Final = "spark.sql.warehouse.dir"
 _SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _APP_NAME: Final = "spark.app.name"
 _HADOOP: Final = "spark.hadoop."
+_JARS: Final = "spark.jars"
 #: Spark's registry of the options it knows
 _ENTRIES: Final = "org.apache.spark.internal.config.ConfigEntry"
 _SQL_ENTRIES: Final = "org.apache.spark.sql.internal.SQLConf"
@@ -117,7 +118,7 @@ class SessionOptions:
         changed = {
             key: value
             for key, value in texts.items()
-            if key != _EXTENSIONS and conf.get(key, "") != value and not self._is_too_late(key)
+            if not _is_brought(key) and conf.get(key, "") != value and not self._is_too_late(key)
         }
         for key, value in changed.items():
             conf.set(key, value)
@@ -183,6 +184,11 @@ class SessionOptions:
         SparkSession._instantiatedSession = None
         made = SparkSession(context, options={_WAREHOUSE: warehouse} if warehouse else {})
         made.conf.set(_SHUFFLE_PARTITIONS, self._spark.conf.get(_SHUFFLE_PARTITIONS))
+
+
+def _is_brought(key: str) -> bool:
+    """Return whether something is done for an option besides setting it."""
+    return key == _EXTENSIONS or key.startswith(_JARS)
 
 
 def _classes(text: str) -> list[str]:
