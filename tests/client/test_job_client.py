@@ -280,7 +280,7 @@ def test_executor_submits_graphs_with_the_programs_options_on_top() -> None:
         FakeConnection(dispatcher),
         {"parallelism.default": "2", "pipeline.name": "n"},
         Listener(),
-        keys=JobKeyChoice("k"),
+        keys=_k(),
     )
     graph = JobGraph(JOB, "flights", ProgramKind.GRAPH, configuration={"parallelism.default": "4"})
     executor.submit(graph)
@@ -399,6 +399,10 @@ def _graph(name: str = "flights") -> JobGraph:
     return JobGraph(JOB, name, ProgramKind.GRAPH)
 
 
+def _k() -> JobKeyChoice:
+    return JobKeyChoice("k")
+
+
 def _keys(dispatcher: FakeDispatcher) -> list[str]:
     return [submission.job_key for submission in dispatcher.submissions]
 
@@ -439,23 +443,23 @@ class _Taken(FakeDispatcher):
 
 
 def test_attach_to_the_job_that_has_the_key() -> None:
-    client = ClusterExecutor(FakeConnection(_Taken()), {}, Listener(), keys=JobKeyChoice("k")).submit(_graph())
+    client = ClusterExecutor(FakeConnection(_Taken()), {}, Listener(), keys=_k()).submit(_graph())
     assert client.job_id == _Taken.OTHER
 
 
 @pytest.mark.parametrize(("path", "said"), [("hdfs:///s", True), ("latest", False), ("none", False)])
 def test_that_nothing_starts_from_the_named_state_is_said(path: str, said: bool) -> None:
     options, listener = {"execution.state-recovery.path": path}, Listener()
-    ClusterExecutor(FakeConnection(_Taken()), options, listener, keys=JobKeyChoice("k")).submit(_graph())
+    ClusterExecutor(FakeConnection(_Taken()), options, listener, keys=_k()).submit(_graph())
     assert any("nothing starts from hdfs:///s;" in note for note in listener.notes) is said
     listener.notes.clear()
-    ClusterExecutor(FakeConnection(FakeDispatcher()), options, listener, keys=JobKeyChoice("k")).submit(_graph())
+    ClusterExecutor(FakeConnection(FakeDispatcher()), options, listener, keys=_k()).submit(_graph())
     assert not any("nothing starts" in note for note in listener.notes)
 
 
 def test_fail_when_a_job_has_the_key() -> None:
     dispatcher = _Taken()
-    executor = ClusterExecutor(FakeConnection(dispatcher), {}, Listener(), keys=JobKeyChoice("k"), on_existing="fail")
+    executor = ClusterExecutor(FakeConnection(dispatcher), {}, Listener(), keys=_k(), on_existing="fail")
     with pytest.raises(DuplicateJob, match=f"key k belongs to the live job {_Taken.OTHER}"):
         executor.submit(_graph())
     assert executor.clients == [] and dispatcher.cancelled == []
@@ -464,7 +468,7 @@ def test_fail_when_a_job_has_the_key() -> None:
 def test_replace_the_job_that_has_the_key() -> None:
     dispatcher = _Taken()
     listener = Listener()
-    executor = ClusterExecutor(FakeConnection(dispatcher), {}, listener, keys=JobKeyChoice("k"), on_existing="replace")
+    executor = ClusterExecutor(FakeConnection(dispatcher), {}, listener, keys=_k(), on_existing="replace")
     assert executor.submit(_graph()).job_id == JOB
     assert dispatcher.cancelled == [_Taken.OTHER]
     assert any(_Taken.OTHER in note for note in listener.notes)
@@ -479,7 +483,7 @@ def test_replace_a_job_whose_cluster_is_about_to_end(error: YarnflowError) -> No
         raise error
 
     dispatcher.cancel_job = gone  # type: ignore[method-assign]
-    executor = ClusterExecutor(FakeConnection(dispatcher), {}, Listener(), keys=JobKeyChoice("k"), on_existing="replace")
+    executor = ClusterExecutor(FakeConnection(dispatcher), {}, Listener(), keys=_k(), on_existing="replace")
     assert executor.submit(_graph()).job_id == JOB
 
 
@@ -491,7 +495,7 @@ def test_replace_a_job_that_ends_by_itself_meanwhile() -> None:
         raise JobError("it is FINISHED already")
 
     dispatcher.cancel_job = too_late  # type: ignore[method-assign]
-    executor = ClusterExecutor(FakeConnection(dispatcher), {}, Listener(), keys=JobKeyChoice("k"), on_existing="replace")
+    executor = ClusterExecutor(FakeConnection(dispatcher), {}, Listener(), keys=_k(), on_existing="replace")
     assert executor.submit(_graph()).job_id == JOB
 
 

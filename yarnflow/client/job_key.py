@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from yarnflow.core.messages import JobSubmission
+
 #: enough that no two programs of a cluster meet, and short enough for a name of a file
 _MARK_DIGITS: Final = 12
 
@@ -61,7 +63,17 @@ class JobKey:
     key: str = ""
     #: what an earlier version would have made it; empty = the user chose the key
     earlier: str = ""
+    #: of what the job runs
     digest: str = ""
+
+    @classmethod
+    def of(cls, submission: JobSubmission) -> JobKey:
+        """Return that of a job that is submitted."""
+        return cls(submission.job_key, submission.earlier_job_key, submission.program_digest)
+
+    def is_not_of(self, program: str) -> bool:
+        """Return whether nobody chose the key, and a job of it is known to run something else."""
+        return bool(self.earlier) and program not in ("", self.digest)
 
 
 class JobKeyChoice:

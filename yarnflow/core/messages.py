@@ -99,11 +99,6 @@ class JobSubmission:
     #: what an earlier version would have made the job's key; empty: the user chose ``job_key``
     earlier_job_key: str = ""
 
-    @property
-    def key_is_of_program(self) -> bool:
-        """Nobody chose the key, so it is one program's with the same arguments."""
-        return bool(self.earlier_job_key)
-
 
 @dataclass(frozen=True, slots=True)
 class JobSubmitted:

@@ -26,6 +26,8 @@ from yarnflow.errors import ApplicationNotFound, FileMissing, RpcProtocolError, 
 from yarnflow.staging.layout import APPLICATION_SUFFIX, StagingLayout, deployment_tag, generation_of
 
 logger: Final = logging.getLogger(__name__)
+#: whose key it is; without it a directory is of an earlier version
+_OWNER: Final = "owner"
 #: what is written instead of an application id
 _REVOKED: Final = "revoked"
 #: each one more than once means that another client made progress
@@ -40,6 +42,7 @@ class _Record:
     job_id: str
     created_ms: int
     yarn_cluster: str = ""
+    program: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,8 @@ class KeyHolder:
     revoked: bool = False
     #: where it is; empty = not known
     yarn_cluster: str = ""
+    #: digest of what its job runs; empty = not known
+    program: str = ""
 
 
 class JobKeys:
@@ -87,8 +92,24 @@ class JobKeys:
         self._clock: Final = clock
         self._yarn_cluster: Final = yarn_cluster
 
+    def adopt(self, earlier_key: str, key: str) -> bool:
+        """Tell whether a key that an earlier version took is that of the programs of another one.
+
+        The first that asks gets it; False when no earlier version had it.
+        """
+        directory = self._layout.job_key(earlier_key)
+        if not self._fs.list(directory):
+            return False
+        owner = f"{directory}/{_OWNER}"
+        return self._fs.create(owner, key.encode()) or self._fs.read(owner) == key.encode()
+
     def take(
-        self, key: str, deployment_id: str, job_id: str, is_live: Callable[[KeyHolder], bool]
+        self,
+        key: str,
+        deployment_id: str,
+        job_id: str,
+        is_live: Callable[[KeyHolder], bool],
+        program: str = "",
     ) -> KeyTaken | KeyHolder:
         """Take a key unless a live job has it; then the answer is its holder.
 
@@ -99,13 +120,18 @@ class JobKeys:
             Of the job that is about to be submitted.
         is_live : callable
             Decides about the present holder; see :func:`liveness`.
+        program : str
+            Digest of what the job runs; empty = not known.
 
         Raises
         ------
         StorageError
             The file system does not do what is asked, or other clients never let go of the key.
         """
-        self._fs.make_directory(self._layout.job_key(key), permission=0o700)
+        directory = self._layout.job_key(key)
+        self._fs.make_directory(directory, permission=0o700)
+        if self._fs.status(f"{directory}/{_OWNER}") is None:
+            self._fs.create(f"{directory}/{_OWNER}", key.encode())
         for _ in range(_MAX_TRIES):
             generation = self._newest(key)
             if generation:
@@ -119,7 +145,7 @@ class JobKeys:
                     # it has just been bound to its application, or revoked by another client
                     continue
             mine = generation + 1
-            record = _Record(deployment_id, job_id, self._clock.now_ms(), self._yarn_cluster)
+            record = _Record(deployment_id, job_id, self._clock.now_ms(), self._yarn_cluster, program)
             if not self._fs.create(self._layout.generation(key, mine), to_json(record).encode()):
                 continue
             if self._newest(key) != mine:
@@ -196,6 +222,7 @@ class JobKeys:
             application_id="" if revoked else decision,
             revoked=revoked,
             yarn_cluster=record.yarn_cluster,
+            program=record.program,
         )
 
     def _decide(self, key: str, generation: int, decision: str) -> bool:
@@ -215,6 +242,8 @@ class JobKeys:
         try:
             for status in self._fs.list(directory):
                 name = status.name
+                if name == _OWNER:
+                    continue
                 generation = generation_of(name.removesuffix(APPLICATION_SUFFIX))
                 abandoned = generation is None and self._clock.now_ms() - status.modified_ms > _ABANDONED_MS
                 if abandoned or (generation is not None and generation < newest):

@@ -273,6 +273,8 @@ class FakeLatestStates:
     states: dict[str, LatestState] = field(default_factory=dict)
     #: jobs of each key in the order in which they began
     jobs: dict[str, list[JobId]] = field(default_factory=dict)
+    #: key → the one whose jobs it is for
+    owners: dict[str, str] = field(default_factory=dict)
     found: list[LatestState] = field(default_factory=list)
     gone: set[str] = field(default_factory=set)
     #: whose drivers have written
@@ -283,12 +285,20 @@ class FakeLatestStates:
     lost_job: LostJob | None = None
     error: YarnflowError | None = None
 
-    def begin(self, job_key: str, job_id: JobId) -> None:
+    def begin(self, job_key: str, job_id: JobId, program: str = "") -> None:
         """Add to :attr:`jobs`."""
         self._fail()
+        self.owners.setdefault(job_key, job_key)
         jobs = self.jobs.setdefault(job_key, [])
         if job_id not in jobs:
             jobs.append(job_id)
+
+    def adopt(self, earlier_key: str, job_key: str) -> bool:
+        """Tell whether the key is owned by the other one, which owns it if nobody does."""
+        self._fail()
+        if earlier_key not in self.states:
+            return False
+        return self.owners.setdefault(earlier_key, job_key) == job_key
 
     def read(self, job_key: str) -> LatestState | None:
         """As it was written."""

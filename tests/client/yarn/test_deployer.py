@@ -23,6 +23,7 @@ from tests.client.yarn.submits import (
 from tests.client.yarn.yarn_fakes import World, job_id
 from tests.patience import PATIENCE
 from yarnflow.client.cluster import SilentListener
+from yarnflow.client.job_key import JobKey
 from yarnflow.client.yarn import submission as yarn_submit
 from yarnflow.client.yarn.aggregated_logs import CollectedLine
 from yarnflow.client.yarn.applications import ApplicationCluster
@@ -334,7 +335,7 @@ def test_the_program_runs_there(world: World, tmp_path: Path) -> None:
 
     world.master = serve
     deployer = application_client(world, tmp_path)
-    assert deployer.submit_program("prog", ("--x", "1"), 2, "k") == JobSubmitted(job_id(5))
+    assert deployer.submit_program("prog", ("--x", "1"), 2, JobKey("k")) == JobSubmitted(job_id(5))
     (spec,) = world.submitter.specs
     assert {"prog.py", "lib.zip"} <= set(spec.master.resources)
     assert not {"prog.py", "lib.zip", "submission.json"} & set(spec.task_manager.resources)
@@ -353,7 +354,7 @@ def test_a_program_that_ends_without_a_job(world: World, tmp_path: Path) -> None
 
     world.master = fail
     with pytest.raises(ApplicationFailed, match="ValueError: x"):
-        application_client(world, tmp_path).submit_program("prog", (), 1, "")
+        application_client(world, tmp_path).submit_program("prog", (), 1, JobKey())
 
 
 @pytest.mark.parametrize("error", [RpcTimeout("late"), RpcUnavailable("nobody"), LeadershipLost("standby")])
@@ -374,7 +375,8 @@ def test_a_master_that_is_slow_to_tell_the_first_job(
         dispatcher.list_jobs = list_jobs  # type: ignore[method-assign]
 
     world.master = serve
-    assert application_client(world, tmp_path).submit_program("prog", (), 1, "") == JobSubmitted(job_id(5))
+    answer = application_client(world, tmp_path).submit_program("prog", (), 1, JobKey())
+    assert answer == JobSubmitted(job_id(5))
 
 
 @pytest.mark.parametrize("ends", [True, False])
@@ -396,7 +398,7 @@ def test_an_interrupt_before_the_first_job(ends: bool, world: World, tmp_path: P
     (tmp_path / "prog.py").write_text("")
     deployer = YarnDeployer.begin(configuration, M.APPLICATION, notes.append, (str(tmp_path / "prog.py"),))
     with pytest.raises(KeyboardInterrupt):
-        deployer.submit_program("prog", (), 1, "")
+        deployer.submit_program("prog", (), 1, JobKey())
     deployer.stop(forced=True, failed=False)
     assert ended == (["application_1_0001"] if ends else []) and world.yarn.killed == []
     assert ("Ending application" if ends else "yarn application -kill application_1_0001") in notes[-1]
@@ -415,7 +417,7 @@ def test_an_interrupt_while_a_program_is_followed_leaves_it(world: World, tmp_pa
     deployer = YarnDeployer.begin(options(), M.APPLICATION, notes.append, (str(tmp_path / "prog.py"),))
     programs = deployer.programs
     assert programs is not None
-    answer = programs.submit_program("prog", (), 1, "")
+    answer = programs.submit_program("prog", (), 1, JobKey())
     (dispatcher,) = world.dispatchers.values()
     dispatcher.before = interrupt
     with pytest.raises(KeyboardInterrupt):
@@ -432,8 +434,8 @@ def test_second_submit_of_a_running_program_attaches_to_its_job(world: World, tm
         world.serve(application_id, deployment_id).submissions.append(submission(number=5))
 
     world.master = serve
-    application_client(world, tmp_path).submit_program("prog", (), 1, "k")
-    answer = application_client(world, tmp_path).submit_program("prog", (), 1, "k")
+    application_client(world, tmp_path).submit_program("prog", (), 1, JobKey("k"))
+    answer = application_client(world, tmp_path).submit_program("prog", (), 1, JobKey("k"))
     assert answer == JobSubmitted(job_id(5), attached_to_existing=True)
 
 

@@ -11,6 +11,7 @@ import pytest
 from tests.client.yarn.submits import Client, applications, keys, running, submission, submit_world
 from tests.client.yarn.yarn_fakes import World, job_id
 from tests.patience import PATIENCE
+from yarnflow.client.job_key import JobKey
 from yarnflow.client.yarn.job_owners import JobOwners
 from yarnflow.core.messages import JobOverview, JobSubmitted
 from yarnflow.core.states import JobStatus
@@ -159,7 +160,7 @@ def test_an_application_without_a_live_job_is_waited_for_with_a_word(world: Worl
     owners, notes, pauses = claims(
         world, 20, lambda: dispatcher.submissions.append(submission("k", 5))
     )
-    answer = owners.claim("k", "1" * 16, job_id(1))
+    answer = owners.claim(JobKey("k"), "1" * 16, job_id(1))
     assert not isinstance(answer, KeyTaken) and answer[0].job_id == job_id(5)
     (note,) = notes
     assert note.startswith("Job key k belongs to application_1_7777, which lives and has no live job")
@@ -170,7 +171,7 @@ def test_a_submit_that_is_to_fail_does_not_wait_for_ever(world: World) -> None:
     jobless(world)
     owners, notes, _pauses = claims(world, 60, lambda: None, client_on__existing="fail")
     with pytest.raises(DuplicateJob, match="application_1_7777.*yarn application -kill application_1_7777"):
-        owners.claim("k", "1" * 16, job_id(1))
+        owners.claim(JobKey("k"), "1" * 16, job_id(1))
     assert not notes
 
 
@@ -189,5 +190,5 @@ def test_a_holder_that_does_not_answer_is_asked_again(
 
     dispatcher.list_jobs = list_jobs  # type: ignore[method-assign]
     owners, _, pauses = claims(world, 60, lambda: None)
-    answer = owners.claim("k", "1" * 16, job_id(1))
+    answer = owners.claim(JobKey("k"), "1" * 16, job_id(1))
     assert not isinstance(answer, KeyTaken) and len(pauses) == 1

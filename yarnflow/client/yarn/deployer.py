@@ -166,7 +166,7 @@ class YarnDeployer:
             submission, configuration=stage_jars(submission.configuration, lambda: self._cache)
         )
         request = Request(submission.name, required_slots, submission=submission)
-        return self._submit(request, submission.job_key, submission.job_id)
+        return self._submit(request, JobKey.of(submission), submission.job_id)
 
     def submit_program(
         self, name: str, arguments: Sequence[str], required_slots: int, key: JobKey
@@ -175,7 +175,7 @@ class YarnDeployer:
         options = ("-pyfs", ",".join(others)) if others else ()
         argv = (*options, program, *arguments)
         request = Request(name, required_slots, program_argv=argv, options=self._staged_jars())
-        return self._submit(request, key.key, "")
+        return self._submit(request, key, "")
 
     def _staged_jars(self) -> dict[str, str]:
         """What of the configuration changes for containers, as its jars are on HDFS then."""
@@ -206,13 +206,15 @@ class YarnDeployer:
         )
         return describe(spec)
 
-    def _submit(self, request: Request, key: str, job_id: str) -> JobSubmitted:
+    def _submit(self, request: Request, key: JobKey, job_id: str) -> JobSubmitted:
+        if key.key:
+            key = self._key_owners().with_key(key)
         while True:
-            if key:
+            if key.key:
                 taken = self._take(key, job_id)
                 if isinstance(taken, JobSubmitted):
                     return taken
-                request = replace(request, job_key=key, key_generation=taken.generation)
+                request = replace(request, job_key=key.key, key_generation=taken.generation)
             cluster = self._deploy(request)
             if cluster is None:
                 continue
@@ -220,12 +222,15 @@ class YarnDeployer:
             self._clusters[found] = cluster
             return JobSubmitted(found)
 
-    def _take(self, key: str, job_id: str) -> KeyTaken | JobSubmitted:
+    def _key_owners(self) -> JobOwners:
         if self._owners is None:
             self._owners = JobOwners(self._services, self._note)
-        taken = self._owners.claim(key, self._current().deployment_id, job_id)
+        return self._owners
+
+    def _take(self, key: JobKey, job_id: str) -> KeyTaken | JobSubmitted:
+        taken = self._key_owners().claim(key, self._current().deployment_id, job_id)
         if isinstance(taken, KeyTaken):
-            self._unbound = (key, taken.generation)
+            self._unbound = (key.key, taken.generation)
             return taken
         answer, cluster = taken
         self._clusters[answer.job_id] = cluster

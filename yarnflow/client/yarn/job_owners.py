@@ -11,8 +11,10 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
+from yarnflow.client.job_key import JobKey
 from yarnflow.client.yarn.applications import ApplicationCluster, mode_of
 from yarnflow.client.yarn.services import YarnServices
 from yarnflow.client.yarn.start import Note, StartWatch
@@ -98,10 +100,21 @@ class JobOwners:
         finally:
             cluster.close()
 
+    def with_key(self, key: JobKey) -> JobKey:
+        """Return a program's key, which an earlier version may have called otherwise."""
+        if key.earlier and self.keys.adopt(key.earlier, key.key):
+            return replace(key, key=key.earlier)
+        return key
+
     def claim(
-        self, key: str, deployment_id: str, job_id: str
+        self, key: JobKey, deployment_id: str, job_id: str
     ) -> KeyTaken | tuple[JobSubmitted, ApplicationCluster]:
         """Take a key, or reach the live job that has it; waits while its holder has none and lives.
+
+        Parameters
+        ----------
+        key : JobKey
+            From :meth:`with_key`.
 
         Raises
         ------
@@ -114,12 +127,13 @@ class JobOwners:
         pause_s, waiting_for, since_ms = _POLL_S, -1, 0
         told = False
         while True:
-            taken = self.keys.take(key, deployment_id, job_id, self.is_live)
+            taken = self.keys.take(key.key, deployment_id, job_id, self.is_live, key.digest)
             if isinstance(taken, KeyTaken):
                 return taken
             attached = self._attach(taken)
             if attached is not None:
-                return attached
+                answer, cluster = attached
+                return replace(answer, other_program=key.is_not_of(taken.program)), cluster
             if taken.generation != waiting_for:
                 pause_s, waiting_for, since_ms = _POLL_S, taken.generation, self._clock.monotonic_ms()
             elif not told and self._clock.monotonic_ms() - since_ms >= _PATIENCE_MS:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from yarnflow.client.cluster import JobCluster
+from yarnflow.client.job_key import JobKey
 from yarnflow.client.yarn.applications import (
     ApplicationCluster,
     connect_application,
@@ -80,7 +81,8 @@ class SessionClient:
             return self._session.gateway().submit_job(submission)
         owners = JobOwners(self._services, self._note)
         deployment_id = self._session.directory.deployment_id
-        taken = owners.claim(submission.job_key, deployment_id, submission.job_id)
+        key = owners.with_key(JobKey.of(submission))
+        taken = owners.claim(key, deployment_id, submission.job_id)
         if not isinstance(taken, KeyTaken):
             answer, cluster = taken
             self._clusters[answer.job_id] = cluster
@@ -89,13 +91,13 @@ class SessionClient:
             answer = self._session.gateway().submit_job(submission)
         except (RpcTimeout, RpcUnavailable, HaError):
             # it may have been accepted: whoever wants the key next asks the session about the job
-            self._bind(owners, submission.job_key, taken)
+            self._bind(owners, key.key, taken)
             raise
         except YarnflowError:
-            owners.keys.release(submission.job_key, taken.generation)
+            owners.keys.release(key.key, taken.generation)
             raise
         try:
-            bound = self._bind(owners, submission.job_key, taken)
+            bound = self._bind(owners, key.key, taken)
         except YarnflowError:
             self._session.gateway().cancel_job(answer.job_id)
             raise
@@ -103,7 +105,7 @@ class SessionClient:
             return answer
         self._session.gateway().cancel_job(answer.job_id)
         raise DuplicateJob(
-            f"job key {submission.job_key} went to another submit, since this one took longer than "
+            f"job key {key.key} went to another submit, since this one took longer than "
             "client.timeout; its job was canceled: submit again"
         )
 

@@ -404,6 +404,8 @@ class LostJob:
     #: the state (a path) to go on from: the one it was started from if it has gone no further, else a
     #: checkpoint of what it left; empty = there is none
     path: str = ""
+    #: digest of what it ran; empty = not known
+    program: str = ""
 
 
 class LatestStates(Protocol):
@@ -413,8 +415,17 @@ class LatestStates(Protocol):
     writes nothing of the masters after it.
     """
 
-    def begin(self, job_key: str, job_id: JobId) -> None:
-        """Before a job runs: it comes after all jobs of the key that have begun.  Idempotent."""
+    def begin(self, job_key: str, job_id: JobId, program: str = "") -> None:
+        """Before a job runs: it comes after all jobs of the key that have begun.  Idempotent.
+
+        ``program`` is the digest of what it runs; empty = not known.
+        """
+
+    def adopt(self, earlier_key: str, job_key: str) -> bool:
+        """Tell whether what an earlier version's jobs left under a key is that of another key's jobs.
+
+        The first key that asks gets it; False when there is nothing.
+        """
 
     def read(self, job_key: str) -> LatestState | None:
         """What the last job of the key left that left anything; None when none has, as far as is known."""
@@ -493,3 +504,5 @@ class LatestState:
     checkpoint_id: int
     written_ms: int
     extra: dict[str, str] = field(default_factory=dict)
+    #: digest of what the job ran; empty = not known
+    program: str = ""

@@ -33,6 +33,10 @@ logger = logging.getLogger(__name__)
 
 _READABLE: Final = 80
 _JOB: Final = re.compile(r"(\d{10})\.job")
+#: whose key it is; without it a directory is of an earlier version
+_OWNER: Final = "owner"
+#: beside the file of a job: the digest of what it runs
+_PROGRAM: Final = ".program"
 _RECORD: Final = re.compile(r"(\d{10})-(\d{19})-([01])-(\d{19})\.json")
 _OVER: Final = frozenset(status.value for status in GLOBALLY_TERMINAL)
 #: files that a writer which was killed left half-written
@@ -88,9 +92,28 @@ class FileLatestStates:
         #: directory → what was written there last, so that it is not listed each time
         self._last: dict[str, _Order] = {}
 
-    def begin(self, job_key: str, job_id: JobId) -> None:
-        """The job comes after all jobs of the key that began before.  Idempotent."""
-        self._number(job_key, job_id)
+    def begin(self, job_key: str, job_id: JobId, program: str = "") -> None:
+        """Have the job come after all jobs of the key that began before.  Idempotent."""
+        number = self._number(job_key, job_id)
+        fs, path = self._fs_of(self._of_key(job_key))
+        if fs.status(f"{path}/{_OWNER}") is None:
+            # from now on it is not one of an earlier version
+            fs.create(f"{path}/{_OWNER}", job_key.encode())
+        if program:
+            fs.create(f"{path}/{number:010d}{_PROGRAM}", program.encode())
+
+    def adopt(self, earlier_key: str, job_key: str) -> bool:
+        """Tell whether what an earlier version's jobs left under a key is that of another key's jobs."""
+        uri = self._of_key(earlier_key)
+        fs, path = self._fs_of(uri)
+        if not fs.list(path):
+            fs, path = self._fs_of(f"{uri}.json")
+            if fs.status(path) is None:
+                return False
+            fs, path = self._fs_of(uri)
+            fs.make_directory(path)
+        owner = f"{path}/{_OWNER}"
+        return fs.create(owner, job_key.encode()) or fs.read(owner) == job_key.encode()
 
     def read(self, job_key: str) -> LatestState | None:
         """The newest state that the last job of the key left; None when no job of it left anything.
@@ -113,7 +136,7 @@ class FileLatestStates:
                 return None
             lost = self._lost.find(other)
             if lost is not None:
-                return lost
+                return replace(lost, program=self._program(job_key, other_number))
         return None
 
     def write(self, state: LatestState) -> None:
@@ -182,10 +205,10 @@ class FileLatestStates:
         state = None if found is None else found[1]
         order = _Order.of(found[0].rpartition("/")[2]) if found is not None else None
         # jobs that have begun later and put down nothing, or whose files cannot be understood
-        for _number, job_id in self._jobs(job_key, above=order.job if order else 0):
+        for number, job_id in self._jobs(job_key, above=order.job if order else 0):
             left = self._left.newest_of(job_id)
             if left is not None:
-                return of_this_version(left)
+                return replace(of_this_version(left), program=self._program(job_key, number))
         if state is None or state.status in _OVER or not state.path:
             return state
         left = self._left.newest_beside(state.path)
@@ -251,6 +274,14 @@ class FileLatestStates:
         self._numbers[job_key, job_id] = own[-1]
         return own[-1]
 
+    def _program(self, job_key: str, number: int) -> str:
+        """Return the digest of what a job ran; empty = not known."""
+        fs, path = self._fs_of(self._of_key(job_key))
+        try:
+            return fs.read(f"{path}/{number:010d}{_PROGRAM}").decode(errors="replace")
+        except FileMissing:
+            return ""
+
     def _jobs(self, job_key: str, above: int = 0) -> list[tuple[int, JobId]]:
         """Numbers and ids of jobs, the last one first."""
         fs, path = self._fs_of(self._of_key(job_key))
@@ -278,7 +309,7 @@ class _Replaced(Exception):
 
 def _is_outdated(entry: FileStatus, order: _Order, now_ms: int) -> bool:
     """Whether nobody needs a file any more once the record ``order`` is written."""
-    job, record = _JOB.fullmatch(entry.name), _Order.of(entry.name)
+    job, record = _JOB.fullmatch(entry.name.replace(_PROGRAM, ".job")), _Order.of(entry.name)
     if job is not None:
         # without it a job that is taken over late would come after those that followed it
         return int(job[1]) < order.job and entry.modified_ms < now_ms - _JOB_KEPT_MS

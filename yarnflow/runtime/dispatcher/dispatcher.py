@@ -398,9 +398,11 @@ class Dispatcher(JobRouter):
 
     def _submit(self, submission: JobSubmission) -> JobSubmitted:
         self._mailbox.assert_may_run()
-        key, job_id = submission.job_key, submission.job_id
+        job_id = submission.job_id
         if self._is_known(job_id):
             return JobSubmitted(job_id)
+        submission = self._archive.with_key(submission)
+        key = submission.job_key
         try:
             self._mailbox.call(lambda: self._begin_to_accept(job_id, key), self._call_timeout_ms)
             ended = self._archive.result(job_id)

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from yarnflow.config.options.job import STATE_RECOVERY_PATH
 from yarnflow.core.checkpoint.messages import CheckpointKind
 from yarnflow.core.ha.ports import JobStores, LatestState
 from yarnflow.core.ids import DriverId, JobId
+from yarnflow.core.job.program_keys import is_of_other_program, other_program_left, was_lost
 from yarnflow.core.messages import JobDetails, JobSubmission
 from yarnflow.core.states import JobStatus
 from yarnflow.core.uris import split_uri
-from yarnflow.errors import LeadershipLost, SavepointNotFound, YarnflowError
+from yarnflow.errors import DuplicateJob, LeadershipLost, SavepointNotFound, YarnflowError
 
 logger = logging.getLogger(__name__)
 
@@ -201,19 +202,27 @@ class JobArchive:
         owner = self._claim(submission, owns_key)
         if owner == submission.job_id:
             self._check_state(submission)
+            self._check_program(submission)
             self._stores.job_graphs.put(submission)
         return owner
 
     def is_other_program(self, submission: JobSubmission, owner: JobId) -> bool:
-        """Return whether the job that has a submission's key is not known to be of the same program.
-
-        A key that the user chose is any program's that has it, and of jobs of earlier versions nobody knows.
-        """
-        if not submission.key_is_of_program:
-            return False
+        """Return whether the job that has a submission's key is known to run something else."""
         stored = self._stores.job_graphs.get(owner)
-        digest = "" if stored is None else stored.program_digest
-        return digest not in ("", submission.program_digest)
+        return is_of_other_program(submission, "" if stored is None else stored.program_digest)
+
+    def with_key(self, submission: JobSubmission) -> JobSubmission:
+        """Return a submission with the key of its program, which jobs of an earlier version may have had."""
+        if not submission.earlier_job_key:
+            return submission
+        latest = self._stores.latest_states(self._checkpoint_root(submission.configuration))
+        try:
+            is_earlier = latest.adopt(submission.earlier_job_key, submission.job_key)
+        except YarnflowError as error:
+            # as where Spark alone can read
+            logger.info("Keys of earlier versions are not looked for: %s", error)
+            return submission
+        return replace(submission, job_key=submission.earlier_job_key) if is_earlier else submission
 
     def _check_state(self, submission: JobSubmission) -> None:
         """The client may be on another machine than the state that it names."""
@@ -237,6 +246,23 @@ class JobArchive:
                 f"there is no savepoint or checkpoint in {path}, as the JobManager sees it: check the path, "
                 "or use a file system that all machines of the cluster have"
             )
+
+    def _check_program(self, submission: JobSubmission) -> None:
+        """Nobody said that the job goes on from another program's state."""
+        is_asked_for = submission.restore is not None or STATE_RECOVERY_PATH.key in submission.configuration
+        if is_asked_for or not submission.earlier_job_key:
+            return
+        latest = self._stores.latest_states(self._checkpoint_root(submission.configuration))
+        try:
+            state = latest.read(submission.job_key)
+        except YarnflowError as error:
+            # the job looks there itself, and waits if it has to
+            logger.info("The last job of key %s is not looked at: %s", submission.job_key, error)
+            return
+        if state is None or not state.path or state.job_id == submission.job_id or not was_lost(state):
+            return
+        if is_of_other_program(submission, state.program):
+            raise DuplicateJob(other_program_left(submission.name, state.job_id))
 
     def withdraw(self, submission: JobSubmission) -> None:
         """The job was not accepted after all; the graph goes first, as nobody runs one without its key."""

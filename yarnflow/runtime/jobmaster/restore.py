@@ -18,9 +18,10 @@ from typing import Final
 from yarnflow.core.checkpoint.manifest import METADATA_FILE, checkpoint_id_of
 from yarnflow.core.checkpoint.messages import CheckpointKind, RestoredState, RestoreSettings
 from yarnflow.core.ha.ports import UNMARKED, LatestState, LostJob
+from yarnflow.core.ids import JobId
+from yarnflow.core.job.program_keys import is_of_other_program, other_program_left, was_lost
 from yarnflow.core.messages import JobSubmission
-from yarnflow.core.states import JobStatus
-from yarnflow.errors import StateUndecided, YarnflowError
+from yarnflow.errors import DuplicateJob, StateUndecided, YarnflowError
 from yarnflow.runtime.jobmaster.services import JobMasterServices, JobMasterSettings
 from yarnflow.runtime.mailbox import Mailbox, TimerHandle, Work
 
@@ -109,7 +110,7 @@ class RestoreChoice:
         def read() -> _Left:
             if not key:
                 return _Left()
-            latest.begin(key, job_id)
+            latest.begin(key, job_id, self._submission.program_digest)
             if not self._is_looked_up:
                 return _Left()
             state = latest.read(key)
@@ -138,7 +139,7 @@ class RestoreChoice:
         def found(left: _Left) -> None:
             try:
                 note = self._found(left)
-            except StateUndecided as error:
+            except (StateUndecided, DuplicateJob) as error:
                 self._on_failed(error)
             else:
                 on_resolved(note)
@@ -152,6 +153,7 @@ class RestoreChoice:
         if state is not None and state.job_id == self._submission.job_id:
             return ""  # it has started long ago, under an earlier master
         if left.lost is not None:
+            self._check_program(left.lost.job_id, left.lost.program)
             return self._go_on_from(left.lost, state)
         if state is None and wanted is None:
             return self._without_a_record(left.others)
@@ -159,7 +161,8 @@ class RestoreChoice:
             if len(left.others) > 1:
                 raise _undecided(key, left.others)
             state = left.others[0]
-        if state is not None and state.path and (wanted is not None or _was_lost(state)):
+        if state is not None and state.path and (wanted is not None or was_lost(state)):
+            self._check_program(state.job_id, state.program)
             self.settings = replace(wanted or RestoreSettings(), path=state.path, latest=False)
             self._checkpoint_id = state.checkpoint_id
             if left.is_gone:  # from there; the job may have brought it into its own directory before
@@ -174,6 +177,11 @@ class RestoreChoice:
         if not key:
             return "the job has no key (pipeline.job-key) under which a state could be found"
         return f"no state of job key {key} is retained"
+
+    def _check_program(self, job_id: JobId, program: str) -> None:
+        """Nobody said that this job goes on from another program's state."""
+        if self._settings.restore is None and is_of_other_program(self._submission, program):
+            raise DuplicateJob(other_program_left(self._submission.name, job_id))
 
     def _go_on_from(self, lost: LostJob, before: LatestState | None) -> str:
         """The last job of the key had no checkpoint yet, but the state it was started from, or output."""
@@ -193,7 +201,7 @@ class RestoreChoice:
         key = self._submission.job_key
         # an earlier version put nothing down of jobs that ended well, and left what jobs before had left
         earlier = [state for state in others if state.status == UNMARKED]
-        lost = [state for state in others if state.status != UNMARKED and _was_lost(state)]
+        lost = [state for state in others if state.status != UNMARKED and was_lost(state)]
         if lost:
             raise _undecided(key, lost)
         if not earlier:
@@ -218,12 +226,6 @@ class _Left:
     is_gone: bool = False
     #: a job after the one that left the state
     lost: LostJob | None = None
-
-
-def _was_lost(state: LatestState) -> bool:
-    """The job that left it did not end as somebody wanted: FAILED, or its cluster vanished."""
-    ended_well = (JobStatus.FINISHED.value, JobStatus.CANCELED.value)
-    return state.status not in ended_well
 
 
 def _lost(key: str, lost: LostJob, before: LatestState | None) -> str:

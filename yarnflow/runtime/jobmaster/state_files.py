@@ -222,6 +222,7 @@ class JobStateFiles:
             path=path,
             checkpoint_id=checkpoint_id,
             written_ms=self._clock.now_ms(),
+            program=self._submission.program_digest,
         )
 
     def _store(self) -> CheckpointStore:
