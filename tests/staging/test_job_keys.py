@@ -22,6 +22,8 @@ from yarnflow.testing.yarn_cluster import FakeYarnCluster
 
 LAYOUT = StagingLayout("/user/ann/.yarnflow")
 KEY = "flights/daily"
+#: which is not of an earlier version
+OWNER = f"{LAYOUT.job_key(KEY)}/owner"
 
 
 @pytest.fixture
@@ -69,7 +71,7 @@ def test_a_dead_holder_is_succeeded(keys: JobKeys, fs: MemoryFileSystem) -> None
     assert keys.take(KEY, "d2", "j2", dead) == KeyTaken(2)
     assert not keys.is_newest(KEY, 1)
     # what the first one left is gone
-    assert fs.paths(LAYOUT.job_keys) == [LAYOUT.job_key(KEY), LAYOUT.generation(KEY, 2)]
+    assert fs.paths(LAYOUT.job_keys) == [LAYOUT.job_key(KEY), LAYOUT.generation(KEY, 2), OWNER]
 
 
 def test_a_submit_that_was_too_slow_must_not_run(keys: JobKeys) -> None:
@@ -165,7 +167,7 @@ def test_a_client_that_slept_through_generations(keys: JobKeys, fs: MemoryFileSy
     once(fs, LAYOUT.generation(KEY, 2), others)
     found = keys.take(KEY, "d4", "j4", lambda holder: holder.generation == 3)
     assert isinstance(found, KeyHolder) and found.deployment_id == "d3"
-    assert fs.paths(LAYOUT.job_key(KEY)) == [LAYOUT.generation(KEY, 3)]
+    assert fs.paths(LAYOUT.job_key(KEY)) == [LAYOUT.generation(KEY, 3), OWNER]
 
 
 def test_a_record_that_cannot_be_read(keys: JobKeys, fs: MemoryFileSystem) -> None:
@@ -320,4 +322,4 @@ def test_never_two_live_jobs_with_one_key(
     states = world.applications
     taken = world.keys.take(KEY, "last", "last", lambda holder: states.get(holder.application_id, False))
     assert isinstance(taken, KeyTaken)
-    assert world.fs.paths(LAYOUT.job_key(KEY)) == [LAYOUT.generation(KEY, taken.generation)]
+    assert world.fs.paths(LAYOUT.job_key(KEY)) == [LAYOUT.generation(KEY, taken.generation), OWNER]
