@@ -421,7 +421,7 @@ def test_a_program_gives_its_jobs_keys_of_its_own() -> None:
 
 def test_a_key_of_ones_own_comes_before_names() -> None:
     dispatcher = FakeDispatcher()
-    keys = JobKeyChoice("k", ProgramIdentity("ada", "/jobs/main.py"))
+    keys = JobKeyChoice("k", ProgramIdentity("ada", "/jobs/main.py", "d1"))
     executor = ClusterExecutor(FakeConnection(dispatcher), {}, Listener(), keys=keys)
     executor.submit(_graph("a"))
     executor.submit(_graph("b"))
@@ -435,16 +435,28 @@ class _Taken(FakeDispatcher):
     """Another job has the key as long as it lives."""
 
     OTHER = JobId("cd" * 16)
+    is_other_program = False
 
     def submit_job(self, submission: JobSubmission) -> JobSubmitted:
         if self.OTHER in self.cancelled:
             return super().submit_job(submission)
-        return JobSubmitted(self.OTHER, attached_to_existing=True)
+        return JobSubmitted(self.OTHER, attached_to_existing=True, other_program=self.is_other_program)
 
 
 def test_attach_to_the_job_that_has_the_key() -> None:
     client = ClusterExecutor(FakeConnection(_Taken()), {}, Listener(), keys=_k()).submit(_graph())
     assert client.job_id == _Taken.OTHER
+
+
+def test_do_not_attach_to_a_job_that_runs_another_program() -> None:
+    dispatcher = _Taken()
+    dispatcher.is_other_program = True
+    executor = ClusterExecutor(FakeConnection(dispatcher), {}, Listener(), keys=_k())
+    with pytest.raises(DuplicateJob) as raised:
+        executor.submit(_graph())
+    for named in ("key k ", _Taken.OTHER, "--restore latest", "--on-existing replace", "--job-key"):
+        assert named in str(raised.value)
+    assert executor.clients == [] and dispatcher.cancelled == []
 
 
 @pytest.mark.parametrize(("path", "said"), [("hdfs:///s", True), ("latest", False), ("none", False)])

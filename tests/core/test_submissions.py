@@ -32,6 +32,8 @@ OTHER: dict[str, Any] = {
     "files": {"job.py": b"print()"},
     "script_argv": (),
     "restore": RestoreSettings("/savepoint"),
+    "program_digest": "d1",
+    "earlier_job_key": "job",
 }
 
 

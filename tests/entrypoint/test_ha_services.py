@@ -51,11 +51,11 @@ def test_the_next_attempt_of_an_application_comes_after_the_one_before(
 
 
 def test_masters_of_one_machine_share_state_and_not_ports() -> None:
-    options = {"high-availability.storageDir": "hdfs:///ha/", "high-availability.cluster-id": "/prod"}
+    options = {"high-availability.storageDir": "hdfs://nn/ha/", "high-availability.cluster-id": "/prod"}
     made = master_configuration(Configuration.from_dict(options, "test")).to_dict()
     assert made["jobmanager.rpc.port"] == "6123-6222"
-    assert made["execution.checkpointing.dir"] == "hdfs:///ha/prod/checkpoints"
-    mine = {"jobmanager.rpc.port": "7000", "execution.checkpointing.dir": "hdfs:///mine"}
+    assert made["execution.checkpointing.dir"] == "hdfs://nn/ha/prod/checkpoints"
+    mine = {"jobmanager.rpc.port": "7000", "execution.checkpointing.dir": "hdfs://nn/mine"}
     made = master_configuration(Configuration.from_dict({**options, **mine}, "test")).to_dict()
     assert {key: made[key] for key in mine} == mine
 

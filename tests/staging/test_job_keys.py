@@ -56,6 +56,30 @@ def test_a_free_key(keys: JobKeys) -> None:
     assert keys.is_newest(KEY, 1)
 
 
+def test_the_first_key_that_asks_gets_that_of_an_earlier_version(
+    keys: JobKeys, fs: MemoryFileSystem
+) -> None:
+    assert not keys.adopt("main", "main@1"), "there is no such key"
+    keys.take("main", "d1", "j1", live)
+    fs.delete(f"{LAYOUT.job_key('main')}/owner")  # as an earlier version leaves it
+    assert keys.adopt("main", "main@1") and keys.adopt("main", "main@1")
+    assert not keys.adopt("main", "main@2")
+    keys.take("main", "d2", "j2", dead)
+    assert keys.adopt("main", "main@1") and not keys.adopt("main", "main@2")
+
+
+def test_a_key_of_this_version_is_not_adopted(keys: JobKeys) -> None:
+    """Somebody chose it."""
+    keys.take("main", "d1", "j1", live)
+    assert not keys.adopt("main", "main@1")
+
+
+def test_what_the_holder_runs_is_known(keys: JobKeys) -> None:
+    keys.take(KEY, "d1", "j1", live, "digest")
+    holder = keys.take(KEY, "d2", "j2", live, "other")
+    assert isinstance(holder, KeyHolder) and holder.program == "digest"
+
+
 def test_a_live_holder_keeps_its_key(keys: JobKeys) -> None:
     keys.take(KEY, "d1", "j1", live)
     assert keys.set_application(KEY, 1, "application_1")

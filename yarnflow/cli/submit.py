@@ -87,6 +87,8 @@ class Submission:
 )
 # what ``python -m yarnflow`` says, as in PyFlink ``python job.py`` has another default than ``flink run``
 @click.option("--default-parallelism", type=click.IntRange(min=1), hidden=True)
+# by which an uploaded program's jobs have their keys; else it is the path
+@click.option("--program-location", default="", hidden=True)
 @restore_options
 @click.option(
     "--dry-run", is_flag=True, help="Show what YARN would be asked for, or else the plan; submit nothing."
@@ -99,6 +101,7 @@ class Submission:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def command(
     default_parallelism: int | None,
+    program_location: str,
     from_savepoint: str | None,
     restore: str | None,
     claim_mode: str | None,
@@ -144,6 +147,7 @@ def command(
                 run.files,
                 verbose=is_verbose(),
                 default_parallelism=default_parallelism,
+                location=program_location,
                 seen=jobs,
             )
         except YarnflowError as error:
@@ -231,6 +235,7 @@ def run_program(
     *,
     verbose: bool,
     default_parallelism: int | None = None,
+    location: str = "",
     seen: _JobsSeen | None = None,
 ) -> None:
     """Run a checked program on the configured target; every job FINISHED (detached: was accepted).
@@ -239,6 +244,8 @@ def run_program(
     ----------
     default_parallelism : int, optional
         Parallelism where neither the configuration nor the program say one; None = the option's default.
+    location : str, optional
+        See :meth:`yarnflow.client.job_key.ProgramIdentity.of_file`.
     seen : _JobsSeen, optional
         Told of the program's jobs.
 
@@ -269,7 +276,7 @@ def run_program(
             ),
         )
         identity = ProgramIdentity.of_file(
-            Path(program.path), program.content, program.arguments, files
+            Path(program.path), program.content, program.arguments, files, location
         )
         executor = ClusterExecutor.configured(connection, configuration, view, check_graph, identity)
         _execute(program, configuration, files, connection, executor, view, default_parallelism)
@@ -283,9 +290,7 @@ def run_program(
     except KeyboardInterrupt as interrupt:
         # nobody waits for the logs of what he ended himself
         forced = True
-        exit_on_signal(
-            143 if isinstance(interrupt, Terminated) else 130, 0.0 if target.owned else CLEAN_UP_S
-        )
+        exit_on_signal(143 if isinstance(interrupt, Terminated) else 130, 0.0 if target.owned else CLEAN_UP_S)
         raise
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -446,5 +451,5 @@ def _run_main(
     if not executor.clients:
         raise NoExecuteCall(
             f"{program.path} ended without calling execute(): no job was submitted; "
-            "call env.execute(\"name\") at the end of the program"
+            'call env.execute("name") at the end of the program'
         )

@@ -301,8 +301,7 @@ class ClusterExecutor:
         Raises
         ------
         DuplicateJob
-            There is one, and the submit was to fail then; or it is of another program, and nobody chose
-            the key.
+            There is one, and the submit was to fail then; or it runs another program.
         """
         give_up_s = time.monotonic() + self._timeout_ms / 1000
         while True:
@@ -311,7 +310,7 @@ class ClusterExecutor:
                 return answer
             if self._on_existing == "attach":
                 if answer.other_program:
-                    raise DuplicateJob(_other_program(name, answer.job_id))
+                    raise DuplicateJob(_runs_other_program(key, answer.job_id))
                 return answer
             if self._on_existing == "fail":
                 cancel = job_command("cancel", self._connection.cluster_of(answer.job_id), answer.job_id)
@@ -390,9 +389,9 @@ class ClusterExecutor:
             raise first
 
 
-def _other_program(name: str, job_id: JobId) -> str:
+def _runs_other_program(key: str, job_id: JobId) -> str:
     return (
-        f"job {job_id} of {name} runs already, and was started by another text of this program or with other "
-        "arguments; submit with --on-existing replace to take its place (and --restore latest to go on from "
-        "its state), or with --job-key KEY to run beside it"
+        f"job key {key} belongs to the live job {job_id}, which runs another text of the program or has "
+        "other arguments; submit with --on-existing replace to take its place (and --restore latest to go on "
+        "from its state), or with another --job-key to run beside it"
     )

@@ -1,8 +1,8 @@
 """Which key the jobs of a program have.
 
 A file's name says little: half of the world's programs are called ``main.py``.  So the key that nobody chose
-is made of who submits, where the program is, and the job's name; whether the program and its arguments are
-still the same is told by a digest that goes with the job.  Flink has no counterpart.
+is made of who submits, where the program is, and the job's name.  Whether the program and its arguments are
+still the same is told by a digest that goes with the job, whoever chose the key.  Flink has no counterpart.
 """
 
 from __future__ import annotations
@@ -27,14 +27,19 @@ class ProgramIdentity:
     """A program as one user has it."""
 
     user: str
-    #: its file without links, or the directory an interactive one was started in
+    #: its file without links; of an uploaded one what the upload is called
     location: str
-    #: of its text and its arguments; empty = not known
-    digest: str = ""
+    #: of its text and its arguments
+    digest: str
 
     @classmethod
     def of_file(
-        cls, path: Path, content: bytes, arguments: Sequence[str], files: Sequence[str] = ()
+        cls,
+        path: Path,
+        content: bytes,
+        arguments: Sequence[str],
+        files: Sequence[str] = (),
+        location: str = "",
     ) -> ProgramIdentity:
         """Return that of a program in a file.
 
@@ -46,14 +51,11 @@ class ProgramIdentity:
         arguments : sequence of str
         files : sequence of str
             Paths of what is shipped with it (``-pyfs``); what cannot be read is told elsewhere.
+        location : str, optional
+            In place of the path.
         """
-        parts = [_digest(content), list(arguments), [_digest_of_file(file) for file in files]]
-        return cls(user_name(), str(path.resolve()), _digest(json.dumps(parts).encode()))
-
-    @classmethod
-    def interactive(cls) -> ProgramIdentity:
-        """Return that of a program without a file, such as one in a notebook."""
-        return cls(user_name(), os.getcwd())
+        parts = [_digest(content), list(arguments), [_digest_of_file(Path(file)) for file in files]]
+        return cls(user_name(), location or str(path.resolve()), _digest(json.dumps(parts).encode()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +72,6 @@ class JobKey:
     def of(cls, submission: JobSubmission) -> JobKey:
         """Return that of a job that is submitted."""
         return cls(submission.job_key, submission.earlier_job_key, submission.program_digest)
-
-    def is_not_of(self, program: str) -> bool:
-        """Return whether nobody chose the key, and a job of it is known to run something else."""
-        return bool(self.earlier) and program not in ("", self.digest)
 
 
 class JobKeyChoice:
@@ -117,11 +115,19 @@ def user_name() -> str:
     return os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
 
 
-def _digest_of_file(path: str) -> str:
+def _digest_of_file(path: Path) -> str:
+    """Return that of a file, or of all modules below a directory."""
     try:
-        return _digest(Path(path).read_bytes())
+        if not path.is_dir():
+            return _digest(path.read_bytes())
+        modules = {
+            str(module.relative_to(path)): _digest(module.read_bytes())
+            for module in path.rglob("*.py")
+            if module.is_file()
+        }
     except OSError:
         return ""
+    return _digest(json.dumps(modules, sort_keys=True).encode())
 
 
 def _digest(content: bytes) -> str:

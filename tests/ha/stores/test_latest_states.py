@@ -97,6 +97,33 @@ def test_a_job_does_not_replace_the_next_one_of_its_key(fs: MemoryFileSystem) ->
     assert read(fs) == (SECOND, "RUNNING", 1)
 
 
+def test_the_first_key_that_asks_gets_what_an_earlier_version_left(fs: MemoryFileSystem) -> None:
+    states = master(fs, 1)
+    assert not states.adopt("main", "main@1"), "there is nothing"
+    states.begin("main", FIRST)
+    states.write(state(1, key="main"))
+    assert not states.adopt("main", "main@1"), "this version wrote it, so somebody chose the key"
+    for path in fs.paths("/state/job-keys"):
+        if path.endswith("/owner"):
+            fs.delete(path)
+    assert states.adopt("main", "main@1") and master(fs, 2).adopt("main", "main@1")
+    assert not states.adopt("main", "main@2")
+    states.begin("main", SECOND)
+    assert states.adopt("main", "main@1") and not states.adopt("main", "main@2")
+
+
+def test_what_a_job_ran_is_known_from_its_begin_on(fs: MemoryFileSystem) -> None:
+    states = master(fs, 1)
+    states.begin("key", FIRST, "digest")
+    checkpoint(fs, 3)
+    found = states.read("key")
+    assert found is not None and found.program == "digest"
+    checkpoint(fs, 4)
+    states.write(replace(state(4), program="digest"))
+    found = states.read("key")
+    assert found is not None and (found.checkpoint_id, found.program) == (4, "digest")
+
+
 def test_a_job_that_is_taken_over_late_keeps_its_place(fs: MemoryFileSystem) -> None:
     """It hung while the next one of its key began, and its new master knows nothing of that."""
     master(fs, 1).begin("key", FIRST)

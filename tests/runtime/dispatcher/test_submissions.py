@@ -11,11 +11,13 @@ import pytest
 from tests.patience import PATIENCE
 from tests.runtime.dispatcher.dispatcher_bench import JOB, OTHER, Bench, details
 from yarnflow.core.checkpoint.messages import RestoreSettings
+from yarnflow.core.ha.ports import LatestState
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobSubmission, JobSubmitted, ProgramKind
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import (
     ConfigError,
+    DuplicateJob,
     JobError,
     RpcTimeout,
     SavepointNotFound,
@@ -40,6 +42,50 @@ def test_a_live_key_names_the_live_job() -> None:
     assert bench.submit(OTHER, "daily") == (JOB, True)
     bench.jobs[JOB].end(JobStatus.CANCELED)
     assert bench.submit(OTHER, "daily") == (OTHER, False)
+
+
+def _asks(bench: Bench, job_id: JobId, digest: str, restore: RestoreSettings | None = None) -> JobSubmitted:
+    bench.mailbox.run_pending()
+    submission = JobSubmission(
+        job_id, "j", ProgramKind.GRAPH, "", {}, "daily", restore=restore, program_digest=digest
+    )
+    return bench.dispatcher.submit_job(submission)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "told"), [("d1", "d1", False), ("d1", "d2", True), ("", "d2", False)]
+)
+def test_whether_the_live_job_runs_another_program_is_told(first: str, second: str, told: bool) -> None:
+    bench = Bench()
+    _asks(bench, JOB, first)
+    assert _asks(bench, OTHER, second) == JobSubmitted(JOB, attached_to_existing=True, other_program=told)
+
+
+LATEST = RestoreSettings(latest=True)
+
+
+@pytest.mark.parametrize(
+    ("status", "digest", "restore", "refused"),
+    [
+        ("FAILED", "d2", None, True),
+        ("FAILED", "d1", None, False),
+        ("FAILED", "", None, False),
+        ("FAILED", "d2", LATEST, False),
+        ("CANCELED", "d2", None, False),
+    ],
+)
+def test_a_job_does_not_go_on_from_another_program_unasked(
+    status: str, digest: str, restore: RestoreSettings | None, refused: bool
+) -> None:
+    bench = Bench()
+    left = LatestState("daily", OTHER, "j", status, "hdfs://nn/b/chk-5", 5, 1, program="d1")
+    bench.stores.latest.write(left)
+    if not refused:
+        assert _asks(bench, JOB, digest, restore) == JobSubmitted(JOB)
+        return
+    with pytest.raises(DuplicateJob, match=f"{OTHER}.*--restore latest.*another --job-key"):
+        _asks(bench, JOB, digest, restore)
+    assert not bench.jobs and bench.submit(JOB, "daily") == (JOB, False), "the key is free"
 
 
 RESTORES: dict[str, tuple[RestoreSettings | None, dict[str, str]]] = {

@@ -79,6 +79,7 @@ class Bench:
         stores: FakeJobStores | None = None,
         recovered: bool = False,
         job_key: str = "",
+        program_digest: str = "",
         checkpointing: CheckpointSettings = EVERY_10_S,
         retention: Retention = Retention.RETAIN_ON_CANCELLATION,
         restore: RestoreSettings | None = None,
@@ -103,7 +104,9 @@ class Bench:
         self.slots = FakeSlotRequirements()
         self.board = JobBoard(self.clock, 10)
         self.ended: list[JobId] = []
-        self.submission = JobSubmission(JOB, "flights", kind, "", {}, job_key)
+        self.submission = JobSubmission(
+            JOB, "flights", kind, "", {}, job_key, program_digest=program_digest
+        )
         self.mailbox = InlineMailbox("job", clock, may_run=self.time.is_certain if lead else None)
         ids = (f"{number:08x}{0:024x}" for number in itertools.count(first_id))
         self.graph = JobGraph(

@@ -11,7 +11,14 @@ from yarnflow.core.ha.ports import LatestState, LostJob
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import DriverPhase, ErrorInfo, JobSubmission, ProgramKind
 from yarnflow.core.states import JobStatus
-from yarnflow.errors import StateDrained, StateIncompatible, StateUndecided, StorageDenied, StorageUnavailable
+from yarnflow.errors import (
+    DuplicateJob,
+    StateDrained,
+    StateIncompatible,
+    StateUndecided,
+    StorageDenied,
+    StorageUnavailable,
+)
 from yarnflow.runtime.dispatcher.job_factory import restore_settings
 from yarnflow.testing.stores import FakeJobStores
 
@@ -57,6 +64,28 @@ def test_the_state_of_a_lost_job_is_taken_without_being_asked(status: str, taken
     bench = Bench(stores=left(status), restore_if_lost=True, job_key="flights").running()
     assert (deployed(bench) is not None) is taken
     assert bench.details.failures == (), "nobody asked, so nobody is told"
+
+
+@pytest.mark.parametrize(
+    ("program", "restore", "fails"), [("d1", None, False), ("d2", None, True), ("d2", LATEST, False)]
+)
+def test_a_job_goes_on_from_another_program_only_if_asked_to(
+    program: str, restore: RestoreSettings | None, fails: bool
+) -> None:
+    """The state may have appeared since the job was accepted."""
+    stores = FakeJobStores()
+    state = LatestState(
+        "flights", JobId("b" * 32), "flights", "FAILED", "hdfs://nn/b/chk-5", 5, 1, program="d1"
+    )
+    stores.latest.write(state)
+    bench = Bench(
+        stores=stores, restore=restore, restore_if_lost=True, job_key="flights", program_digest=program
+    )
+    if fails:
+        error = bench.start().details.error
+        assert error is not None and error.code == DuplicateJob.code and not bench.gateways.drivers
+    else:
+        assert deployed(bench.running()) is not None
 
 
 def test_without_a_state_the_job_starts_empty_and_says_so() -> None:

@@ -20,6 +20,7 @@ from yarnflow.client.yarn.services import YarnServices
 from yarnflow.client.yarn.start import Note, StartWatch
 from yarnflow.config.options import client
 from yarnflow.core.ids import JobId
+from yarnflow.core.job.program_keys import are_different
 from yarnflow.core.messages import JobSubmitted
 from yarnflow.core.ports import Clock
 from yarnflow.core.yarn import Application, DeploymentMode
@@ -133,7 +134,7 @@ class JobOwners:
             attached = self._attach(taken)
             if attached is not None:
                 answer, cluster = attached
-                return replace(answer, other_program=key.is_not_of(taken.program)), cluster
+                return replace(answer, other_program=are_different(key.digest, taken.program)), cluster
             if taken.generation != waiting_for:
                 pause_s, waiting_for, since_ms = _POLL_S, taken.generation, self._clock.monotonic_ms()
             elif not told and self._clock.monotonic_ms() - since_ms >= _PATIENCE_MS:

@@ -1,33 +1,29 @@
-"""Job keys that belong to one program, as nobody chose them."""
+"""Jobs of one key that are of different programs, or of one program with different arguments."""
 
 from __future__ import annotations
 
 from yarnflow.core.ha.ports import LatestState
 from yarnflow.core.ids import JobId
-from yarnflow.core.messages import JobSubmission
 from yarnflow.core.states import JobStatus
 
 
-def is_of_other_program(submission: JobSubmission, program: str) -> bool:
-    """Return whether a job under a submission's key is known to have run something else.
-
-    A key that the user chose is for whatever is submitted with it, and of jobs of earlier versions nobody
-    knows what they ran.
+def are_different(program: str, other: str) -> bool:
+    """Return whether two jobs are known to run something else, by the digests of their programs.
 
     Parameters
     ----------
-    program : str
-        Digest of what that job ran; empty = not known.
+    program, other : str
+        Empty = not known, as of jobs of earlier versions.
     """
-    return bool(submission.earlier_job_key) and program not in ("", submission.program_digest)
+    return bool(program) and bool(other) and program != other
 
 
-def other_program_left(name: str, job_id: JobId) -> str:
+def other_program_left(key: str, job_id: JobId) -> str:
     """Return what to tell of a state that is not gone on from."""
     return (
-        f"job {job_id} of {name} was lost or FAILED, and ran another text of this program or had other "
-        "arguments: submit with --restore latest to go on from its state, with --restore none to start "
-        "empty, or with --job-key KEY as a job of its own"
+        f"job {job_id}, the last one of job key {key}, was lost or FAILED, and ran another text of the "
+        "program or had other arguments: submit with --restore latest to go on from its state, with "
+        "--restore none to start empty, or with another --job-key as a job of its own"
     )
 
 

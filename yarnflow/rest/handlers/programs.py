@@ -106,7 +106,9 @@ def _prepared(cluster: Cluster, call: Call, body: answers.PlanRequest) -> Iterat
         raise RestError(503, f"the program cannot be run: {error.strerror} (web.upload.dir)") from None
     try:
         name = "" if uploaded.is_archive else uploaded.name
-        asked = ProgramRun(directory, name, module, arguments, options, **_state(call, body))
+        asked = ProgramRun(
+            directory, uploaded.program_id, name, module, arguments, options, **_state(call, body)
+        )
         asked.sources.mkdir(mode=0o700)
         if uploaded.is_archive:
             archive.unpack(uploaded, asked.sources, programs.max_bytes)

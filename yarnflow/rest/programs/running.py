@@ -17,6 +17,8 @@ class ProgramRun:
 
     #: of its own; whoever asks removes it afterwards
     directory: Path
+    #: of the uploaded file
+    program_id: str
     #: of the program's file; empty = it is a module of several files
     file_name: str
     module: str

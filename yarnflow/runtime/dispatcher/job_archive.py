@@ -17,7 +17,7 @@ from yarnflow.config.options.job import STATE_RECOVERY_PATH
 from yarnflow.core.checkpoint.messages import CheckpointKind
 from yarnflow.core.ha.ports import JobStores, LatestState
 from yarnflow.core.ids import DriverId, JobId
-from yarnflow.core.job.program_keys import is_of_other_program, other_program_left, was_lost
+from yarnflow.core.job.program_keys import are_different, other_program_left, was_lost
 from yarnflow.core.messages import JobDetails, JobSubmission
 from yarnflow.core.states import JobStatus
 from yarnflow.core.uris import split_uri
@@ -209,7 +209,7 @@ class JobArchive:
     def is_other_program(self, submission: JobSubmission, owner: JobId) -> bool:
         """Return whether the job that has a submission's key is known to run something else."""
         stored = self._stores.job_graphs.get(owner)
-        return is_of_other_program(submission, "" if stored is None else stored.program_digest)
+        return stored is not None and are_different(submission.program_digest, stored.program_digest)
 
     def with_key(self, submission: JobSubmission) -> JobSubmission:
         """Return a submission with the key of its program, which jobs of an earlier version may have had."""
@@ -250,7 +250,7 @@ class JobArchive:
     def _check_program(self, submission: JobSubmission) -> None:
         """Nobody said that the job goes on from another program's state."""
         is_asked_for = submission.restore is not None or STATE_RECOVERY_PATH.key in submission.configuration
-        if is_asked_for or not submission.earlier_job_key:
+        if is_asked_for or not submission.job_key or not submission.program_digest:
             return
         latest = self._stores.latest_states(self._checkpoint_root(submission.configuration))
         try:
@@ -261,8 +261,8 @@ class JobArchive:
             return
         if state is None or not state.path or state.job_id == submission.job_id or not was_lost(state):
             return
-        if is_of_other_program(submission, state.program):
-            raise DuplicateJob(other_program_left(submission.name, state.job_id))
+        if are_different(submission.program_digest, state.program):
+            raise DuplicateJob(other_program_left(submission.job_key, state.job_id))
 
     def withdraw(self, submission: JobSubmission) -> None:
         """The job was not accepted after all; the graph goes first, as nobody runs one without its key."""

@@ -19,7 +19,7 @@ from yarnflow.core.checkpoint.manifest import METADATA_FILE, checkpoint_id_of
 from yarnflow.core.checkpoint.messages import CheckpointKind, RestoredState, RestoreSettings
 from yarnflow.core.ha.ports import UNMARKED, LatestState, LostJob
 from yarnflow.core.ids import JobId
-from yarnflow.core.job.program_keys import is_of_other_program, other_program_left, was_lost
+from yarnflow.core.job.program_keys import are_different, other_program_left, was_lost
 from yarnflow.core.messages import JobSubmission
 from yarnflow.errors import DuplicateJob, StateUndecided, YarnflowError
 from yarnflow.runtime.jobmaster.services import JobMasterServices, JobMasterSettings
@@ -180,8 +180,8 @@ class RestoreChoice:
 
     def _check_program(self, job_id: JobId, program: str) -> None:
         """Nobody said that this job goes on from another program's state."""
-        if self._settings.restore is None and is_of_other_program(self._submission, program):
-            raise DuplicateJob(other_program_left(self._submission.name, job_id))
+        if self._settings.restore is None and are_different(self._submission.program_digest, program):
+            raise DuplicateJob(other_program_left(self._submission.job_key, job_id))
 
     def _go_on_from(self, lost: LostJob, before: LatestState | None) -> str:
         """The last job of the key had no checkpoint yet, but the state it was started from, or output."""

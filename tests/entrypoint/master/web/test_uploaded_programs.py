@@ -68,7 +68,7 @@ class Process:
 
 
 def program(directory: Path, file_name: str = "job.py", **asked: object) -> ProgramRun:
-    made = ProgramRun(directory, file_name, "job", **asked)  # type: ignore[arg-type]
+    made = ProgramRun(directory, "1-job.py", file_name, "job", **asked)  # type: ignore[arg-type]
     made.sources.mkdir(parents=True)
     return made
 
@@ -94,7 +94,8 @@ def test_a_file_is_submitted_to_this_master(tmp_path: Path, monkeypatch: pytest.
     command = process.spec.command
     assert command[1:5] == ("-P", "-m", "yarnflow.cli", "submit")
     assert command[7:] == (
-        "--json", "-d", "--from-savepoint=-sp", "--claim-mode", "CLAIM", "--allow-non-restored-state",
+        "--json", "-d", "--program-location", "upload:1-job.py:job",
+        "--from-savepoint=-sp", "--claim-mode", "CLAIM", "--allow-non-restored-state",
         str(tmp_path / "program" / "job.py"), "--x", "y z",
     )  # fmt: skip
     assert process.spec.cwd == tmp_path / "program"
@@ -114,7 +115,7 @@ def test_a_file_is_submitted_to_this_master(tmp_path: Path, monkeypatch: pytest.
 def test_arguments_of_a_module_are_no_flags_of_the_command(tmp_path: Path) -> None:
     process = Process(json.dumps(SUBMITTED))
     runner(process).run(program(tmp_path, "", arguments=("-p", "9")))
-    assert process.spec.command[9:] == ("-pyfs", str(tmp_path / "program"), "-pym", "job", "--", "-p", "9")
+    assert process.spec.command[11:] == ("-pyfs", str(tmp_path / "program"), "-pym", "job", "--", "-p", "9")
 
 
 def test_a_plan_as_jobs_are_described(tmp_path: Path) -> None:

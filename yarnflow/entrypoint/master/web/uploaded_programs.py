@@ -68,7 +68,8 @@ class UploadedPrograms:
 
     def run(self, program: ProgramRun) -> JobId:
         """Submit the program's jobs; the first one."""
-        flags = ["--json", "-d"]
+        # the directory is of this run alone, and jobs of the same upload have the same keys
+        flags = ["--json", "-d", "--program-location", f"upload:{program.program_id}:{program.module}"]
         if program.savepoint_path:
             # in one word: it may begin with a hyphen
             flags.append(f"--from-savepoint={program.savepoint_path}")
