@@ -148,12 +148,8 @@ _JARS: Final = (
 _YARN: Final = (
     OptionFlag(("-ynm", "--yarnname"), yarn.APPLICATION_NAME),
     OptionFlag(("-yqu", "--yarnqueue"), yarn.APPLICATION_QUEUE),
-    OptionFlag(
-        ("-yjm", "--yarnjobManagerMemory"), memory.JOBMANAGER_PROCESS_SIZE_MIB, convert=_mebibytes
-    ),
-    OptionFlag(
-        ("-ytm", "--yarntaskManagerMemory"), memory.TASKMANAGER_PROCESS_SIZE_MIB, convert=_mebibytes
-    ),
+    OptionFlag(("-yjm", "--yarnjobManagerMemory"), memory.JOBMANAGER_PROCESS_SIZE_MIB, convert=_mebibytes),
+    OptionFlag(("-ytm", "--yarntaskManagerMemory"), memory.TASKMANAGER_PROCESS_SIZE_MIB, convert=_mebibytes),
     OptionFlag(("-ys", "--yarnslots"), cluster.TASKMANAGER_SLOTS),
     OptionFlag(("-ynl", "--yarnnodeLabel"), yarn.APPLICATION_NODE_LABEL),
     OptionFlag(("-yt", "--yarnship"), yarn.SHIP_FILES, joined_by=";", convert=_files),
@@ -172,7 +168,10 @@ SUBMIT: Final = (
         type=click.IntRange(min=1),
     ),
     OptionFlag(
-        ("--job-key",), job.JOB_KEY, "At most one live job has it; default: the job's name.", "KEY"
+        ("--job-key",),
+        job.JOB_KEY,
+        "At most one live job has it; default: of the user, the program's path, the job's name.",
+        "KEY",
     ),
     OptionFlag(
         ("--on-existing",),
