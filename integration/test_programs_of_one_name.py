@@ -7,7 +7,6 @@ cluster that tests share, submitted as two people who do not know of each other 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -32,7 +31,7 @@ from pyspark.sql import SparkSession
 spark = SparkSession.builder.appName("nightly").getOrCreate()
 spark.range(7).write.json(sys.argv[1])
 """
-#: counts words of a folder, a file in each batch; of the batch that argument names it makes an error
+#: counts words of a folder, a file in each batch; fails in the batch that the last argument names
 _COUNTING: Final = """
 import sys
 from pyspark.sql import SparkSession
@@ -89,7 +88,7 @@ def _assert_refused(submitted: Started, *named: str) -> None:
 
 
 @pytest.fixture
-def words(tmp_path: Path) -> Iterator[Path]:
+def words(tmp_path: Path) -> Path:
     """Three files, a word in each."""
     directory = tmp_path / "words"
     directory.mkdir()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -73,9 +74,9 @@ def keys(world: World) -> JobKeys:
     return JobKeys(world.fs, StagingLayout(f"{world.fs.home()}/.yarnflow"), SystemClock())
 
 
-def running(world: World) -> FakeDispatcher:
-    """A live job of key k."""
+def running(world: World, program: str = "") -> FakeDispatcher:
+    """A live job of key k; ``program`` is the digest of what it runs."""
     client = Client(world)
-    client.submit(submission("k", 1))
+    client.submit(replace(submission("k", 1), program_digest=program))
     client.stop()
     return world.dispatchers["application_1_0001:1"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,27 @@ def test_a_live_key_is_attached_to(world: World) -> None:
     assert client.deployer.cluster_of(job_id(1)).gateway() is dispatcher
     client.stop()
     assert len(world.submitter.specs) == 1 and applications(world) == before
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "told"), [("d1", "d1", False), ("d1", "d2", True), ("", "d2", False)]
+)
+def test_that_the_live_job_runs_another_program_is_told(
+    world: World, first: str, second: str, told: bool
+) -> None:
+    running(world, program=first)
+    answer = Client(world).submit(replace(submission("k", 2), program_digest=second))
+    assert answer == JobSubmitted(job_id(1), attached_to_existing=True, other_program=told)
+
+
+def test_a_program_has_the_key_that_an_earlier_version_gave_it(world: World) -> None:
+    running(world)
+    layout = StagingLayout(f"{world.fs.home()}/.yarnflow")
+    world.fs.delete(f"{layout.job_key('k')}/owner")  # as an earlier version leaves it
+    asked = replace(submission("k@1", 2), earlier_job_key="k")
+    assert Client(world).submit(asked) == JobSubmitted(job_id(1), attached_to_existing=True)
+    other = replace(submission("k@2", 3), earlier_job_key="k")
+    assert Client(world).submit(other) == JobSubmitted(job_id(3)), "the first that asked has it"
 
 
 def test_another_key_is_another_job(world: World) -> None:
@@ -157,9 +179,7 @@ def claims(
 
 def test_an_application_without_a_live_job_is_waited_for_with_a_word(world: World) -> None:
     dispatcher = jobless(world)
-    owners, notes, pauses = claims(
-        world, 20, lambda: dispatcher.submissions.append(submission("k", 5))
-    )
+    owners, notes, pauses = claims(world, 20, lambda: dispatcher.submissions.append(submission("k", 5)))
     answer = owners.claim(JobKey("k"), "1" * 16, job_id(1))
     assert not isinstance(answer, KeyTaken) and answer[0].job_id == job_id(5)
     (note,) = notes
@@ -176,9 +196,7 @@ def test_a_submit_that_is_to_fail_does_not_wait_for_ever(world: World) -> None:
 
 
 @pytest.mark.parametrize("error", [RpcTimeout("late"), RpcUnavailable("nobody"), LeadershipLost("standby")])
-def test_a_holder_that_does_not_answer_is_asked_again(
-    error: YarnflowError, world: World
-) -> None:
+def test_a_holder_that_does_not_answer_is_asked_again(error: YarnflowError, world: World) -> None:
     dispatcher = jobless(world)
     dispatcher.submissions.append(submission("k", 5))
     answers = iter([error])
