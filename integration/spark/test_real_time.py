@@ -267,28 +267,44 @@ def test_state_of_micro_batches_is_refused(
         program_of(spark, env("real-time"), tmp_path).prepare()
 
 
-#: each is no message of NUMBERED
-BAD = (
-    '{"n": "many"}', "", "[1]", '{"n": 1', '{"n": 1}{"n": 2}', '{"n": 1}, {"n": 2}', '{"n": 1} x',
-    "{'n': 1}", '{"n": 9223372036854775808}', '{"parts": [1, "x"]}', '{"parts": 1}',
+#: each is not a JSON object
+NOT_AN_OBJECT = (
+    "", "[1]", '{"n": 1', '{"n": 1}{"n": 2}', '{"n": 1}, {"n": 2}', '{"n": 1} x', "{'n': 1}", "[{}]"
+)  # fmt: skip
+#: a part of each misfits NUMBERED
+MISFITS = (
+    '{"n": "many", "who": "w"}', '{"n": 9223372036854775808, "share": "x"}',
+    '{"parts": [1, "x", {}], "n": 1}', '{"n": 2, "parts": 1}', '{"parts": {"a": 1}, "n": 3}',
+    '{"n": [], "share": {}, "who": "{"}',
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("mode", ["real-time", "micro-batch"])
-def test_messages_that_cannot_be_read_can_be_left_out(
+def test_parts_that_misfit_are_null_where_errors_are_ignored(
     spark: SparkSession, kafka: KafkaBroker, topics: tuple[str, str], tmp_path: Path, mode: str
 ) -> None:
     read, write = topics
     env = real_time(mode)
     stream(env, source(kafka, read, ignore_errors=True)).filter("true").sink_to(sink(kafka, write))
-    texts = [text for n, bad in enumerate(BAD) for text in (bad, message(n))]
-    kafka.send_texts(read, [*texts, "null"])
+    kafka.send_texts(read, [*NOT_AN_OBJECT, *MISFITS, "null", message(7)])
     with running(spark, env, tmp_path):
-        found = await_written(kafka, write, lambda rows: len(rows) >= len(BAD))
-    assert sorted(row["n"] for row in found) == list(range(len(BAD)))
+        found = await_written(kafka, write, lambda rows: len(rows) >= len(MISFITS) + 1)
+    rows = [tuple(row[name] for name in ("n", "who", "share", "parts")) for row in found]
+    assert sorted(rows, key=repr) == sorted(
+        [
+            (None, "w", None, None),
+            (None, None, None, None),
+            (1, None, None, [1, None, None]),
+            (2, None, None, None),
+            (3, None, None, None),
+            (None, "{", None, None),
+            (7, "a", 1.75, [7, 8]),
+        ],
+        key=repr,
+    )
 
 
-# that the others are bad as well is seen where bad ones are left out
+# a few of both kinds; the others are seen where errors are ignored
 @pytest.mark.parametrize("bad", ['{"n": "many"}', "", '{"n": 1}{"n": 2}', '{"parts": [1, "x"]}'])
 def test_a_message_that_cannot_be_read_ends_the_query(
     spark: SparkSession, kafka: KafkaBroker, topics: tuple[str, str], tmp_path: Path, bad: str

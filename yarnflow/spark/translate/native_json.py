@@ -28,6 +28,8 @@ from yarnflow.graph.connectors.messages import MessageFormat
 _PARSED: Final = "__message"
 _UNREADABLE: Final = "__unreadable"
 _OPTIONS: Final = {"columnNameOfCorruptRecord": _UNREADABLE, "allowSingleQuotes": "false"}
+#: no field of an object can misfit it
+_ANY_OBJECT: Final = StructType([StructField(_UNREADABLE, StringType())])
 #: whole numbers of 64 bits, and what is behind their point
 _DECIMAL: Final = "decimal(38,18)"
 _BLANKS: Final = " \t\r\n"
@@ -38,7 +40,9 @@ _SHOWN_CHARACTERS: Final = 200
 
 
 def json_columns(form: MessageFormat, frame: DataFrame, struct: StructType) -> DataFrame:
-    """A row for each message of a frame of Kafka's; one that cannot be read fails the query, or is none.
+    """Return a row for each message of a frame of Kafka's; one that cannot be read fails the query.
+
+    Where the format ignores errors, what is not a JSON object is left out, and a part that misfits is null.
 
     Parameters
     ----------
@@ -55,11 +59,13 @@ def json_columns(form: MessageFormat, frame: DataFrame, struct: StructType) -> D
     row = F.col(_PARSED)
     # exactly one document; an empty text is null, and no error, to Spark
     one = F.json_array_length(F.concat(F.lit("["), text, F.lit("]"))) == 1
-    readable = row[_UNREADABLE].isNull() & F.coalesce(one, F.lit(False)) & F.is_valid_utf8(value)
-    readable &= row.isNotNull() & ~_misfits(row, struct)
+    document = F.coalesce(one, F.lit(False)) & F.is_valid_utf8(value)
     if form.ignore_errors:
-        checked = F.when(readable, _converted(row, struct))
+        # the mark on the row itself is there for lists and objects that misfit as well
+        is_object = document & F.from_json(text, _ANY_OBJECT, _OPTIONS)[_UNREADABLE].isNull()
+        checked = F.when(is_object, _converted(row, struct))
         return found.select(checked.alias(_PARSED)).where(row.isNotNull()).select(f"{_PARSED}.*")
+    readable = row[_UNREADABLE].isNull() & document & row.isNotNull() & ~_misfits(row, struct)
     checked = F.when(readable, _converted(row, struct)).otherwise(F.raise_error(_malformed(form)))
     return found.select(checked.alias(_PARSED)).select(f"{_PARSED}.*")
 
