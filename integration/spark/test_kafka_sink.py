@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import uuid
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,11 +49,6 @@ def spark() -> Iterator[SparkSession]:
     """A session with the jars of Spark's connector on its class path."""
     with kafka_session() as session:
         yield session
-
-
-@pytest.fixture
-def topic(kafka: KafkaBroker) -> str:
-    return kafka.create_topic(f"t-{uuid.uuid4().hex[:8]}")
 
 
 def sink(kafka: KafkaBroker, topic: str, guarantee: DeliveryGuarantee) -> KafkaSinkBuilder:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import threading
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from integration.conftest import wait_until
 from integration.kafka import FIRST_MS, KafkaBroker, Message
+from integration.spark.kafka_programs import LATEST, Program, json_source, source
 from integration.spark.shared_jvm import kafka_session
 from integration.spark.test_elements import environment, program_of
-from yarnflow.api import FileSink, StreamExecutionEnvironment
 from yarnflow.api.common import SimpleStringSchema, Types, WatermarkStrategy
-from yarnflow.api.datastream import OutputTag, RuntimeExecutionMode
 from yarnflow.api.datastream.connectors.kafka import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
@@ -27,13 +22,9 @@ from yarnflow.api.datastream.connectors.kafka import (
     KafkaSourceBuilder,
     KafkaTopicPartition,
 )
-from yarnflow.api.datastream.formats.json import JsonRowDeserializationSchema
 from yarnflow.api.datastream.functions import ProcessFunction
-from yarnflow.errors import BrokerUnavailable, MalformedMessage, SourceNotFound, YarnflowError
+from yarnflow.errors import BrokerUnavailable, SourceNotFound, YarnflowError
 from yarnflow.spark.run.graph_program import GraphProgram
-
-LATEST = KafkaOffsetsInitializer.latest()
-NUMBERED = Types.ROW_NAMED(["n", "who"], [Types.INT(), Types.STRING()])
 
 
 @pytest.fixture(scope="module")
@@ -41,37 +32,6 @@ def spark() -> Iterator[SparkSession]:
     """A session with the jars of Spark's connector on its class path."""
     with kafka_session() as session:
         yield session
-
-
-@pytest.fixture
-def topic(kafka: KafkaBroker) -> str:
-    """A topic of two partitions."""
-    return kafka.create_topic(f"t-{uuid.uuid4().hex[:8]}")
-
-
-class Program:
-    """Runs programs whose checkpoint and output are a test's own."""
-
-    def __init__(self, spark: SparkSession, directory: Path) -> None:
-        self._spark = spark
-        self._directory = directory
-
-    def run(self, env: StreamExecutionEnvironment, checkpoint: str = "checkpoint") -> None:
-        program = program_of(self._spark, env, self._directory / checkpoint)
-        program.start()
-        program.await_end()
-
-
-@pytest.fixture
-def program(spark: SparkSession, tmp_path: Path) -> Program:
-    return Program(spark, tmp_path)
-
-
-def source(kafka: KafkaBroker, topic: str = "") -> KafkaSourceBuilder:
-    """Texts of a topic up to its end."""
-    builder = KafkaSource.builder().set_bootstrap_servers(kafka.servers).set_bounded(LATEST)
-    builder.set_value_only_deserializer(SimpleStringSchema())
-    return builder.set_topics(topic) if topic else builder
 
 
 def texts(
@@ -243,132 +203,6 @@ def test_a_topic_that_is_deleted_in_the_middle_of_a_job(
     assert topic in job.failure.message and "\n" not in job.failure.message
 
 
-def test_messages_whose_fields_have_changed(
-    kafka: KafkaBroker, topic: str, program: Program, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """A new field is passed over, a missing one is null, one of another type is told with its place."""
-    kafka.send_texts(topic, ['{"n": 1, "who": "a", "since": {"y": 1}}', '{"n": 2}', '{"who": "c", "n": 3}'])
-    program.run(rows(kafka, topic, False)(), "first")
-    lines = capfd.readouterr().out.splitlines()
-    found = sorted(line.partition(">>")[2].rpartition(" ")[0] for line in lines if ">>" in line)
-    assert found == ["1 a", "2 None", "3 c"]
-    kafka.send(topic, [Message(b'{"n": "four", "who": "d"}', partition=1)])
-    with pytest.raises(MalformedMessage, match=f"topic {topic}, partition 1, offset 1: .*n.*four"):
-        program.run(rows(kafka, topic, False)(), "second")
-
-
-class Times(ProcessFunction):
-    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterator[str]:
-        yield f">>{value['n']} {value['who']} {ctx.timestamp()}"
-
-
-def rows(kafka: KafkaBroker, topic: str, ignore: bool) -> Callable[[], StreamExecutionEnvironment]:
-    """A program that prints rows of JSON with their times."""
-
-    def make() -> StreamExecutionEnvironment:
-        schema = JsonRowDeserializationSchema.builder().type_info(NUMBERED)
-        builder = source(kafka, topic)
-        builder.set_value_only_deserializer((schema.ignore_parse_errors() if ignore else schema).build())
-        env = environment(2)
-        strategy = WatermarkStrategy.for_monotonous_timestamps()
-        env.from_source(builder.build(), strategy, "kafka").process(Times(), Types.STRING()).print()
-        return env
-
-    return make
-
-
-@pytest.mark.gate
-def test_rows_of_json_have_the_messages_times_and_malformed_ones_are_named(
-    kafka: KafkaBroker, topic: str, program: Program, capfd: pytest.CaptureFixture[str]
-) -> None:
-    good = [json.dumps({"n": n, "who": f"w{n}"}) for n in range(6)]
-    kafka.send_texts(topic, good)
-    kafka.send(topic, [Message(b"no json", partition=1, timestamp_ms=FIRST_MS + 50), Message(None)])
-    with pytest.raises(MalformedMessage, match=f"topic {topic}, partition 1, offset 3: no JSON message"):
-        program.run(rows(kafka, topic, False)(), "strict")
-    capfd.readouterr()
-    program.run(rows(kafka, topic, True)(), "ignoring")
-    lines = capfd.readouterr().out.splitlines()
-    found = sorted(line.partition(">>")[2] for line in lines if ">>" in line)
-    assert found == [f"{n} w{n} {FIRST_MS + n}" for n in range(6)]
-
-
-BAD = OutputTag("bad")
-
-
-def json_source(kafka: KafkaBroker, topic: str) -> KafkaSourceBuilder:
-    """Rows of JSON, and a side output for what is none."""
-    builder = source(kafka, topic).set_malformed_output(BAD)
-    return builder.set_value_only_deserializer(
-        JsonRowDeserializationSchema.builder().type_info(NUMBERED).build()
-    )
-
-
-def send_two_malformed(kafka: KafkaBroker, topic: str) -> None:
-    """Behind six that are not, with keys and in both partitions."""
-    kafka.send_texts(topic, [json.dumps({"n": n, "who": f"w{n}"}) for n in range(6)])
-    bad = Message(b"no json", b"k", 1, timestamp_ms=FIRST_MS + 50), Message(b'{"n": "x"}', None, 0)
-    kafka.send(topic, [*bad, Message(b'{"n": 6}', partition=1, timestamp_ms=FIRST_MS + 60)])
-
-
-class Place(ProcessFunction):
-    def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterator[str]:
-        same_time = ctx.timestamp() == value["timestamp_ms"]
-        key, message, reason = value["key"], value["value"], value["reason"]
-        yield f">>{value['partition']} {value['offset']} {same_time} {key} {message} {reason}"
-
-
-@pytest.mark.parametrize("batch", [False, True])
-def test_malformed_messages_go_to_a_side_output(
-    kafka: KafkaBroker, topic: str, program: Program, capfd: pytest.CaptureFixture[str], batch: bool
-) -> None:
-    send_two_malformed(kafka, topic)
-    env = environment(2)
-    if batch:
-        env.set_runtime_mode(RuntimeExecutionMode.BATCH)
-    strategy = WatermarkStrategy.for_monotonous_timestamps()
-    stream = env.from_source(json_source(kafka, topic).build(), strategy, "kafka")
-    stream.process(Times(), Types.STRING()).print()
-    stream.get_side_output(BAD).process(Place(), Types.STRING()).print()
-    capfd.readouterr()
-    program.run(env)
-    lines = capfd.readouterr().out.splitlines()
-    found = sorted(line.partition(">>")[2] for line in lines if ">>" in line)
-    assert found == sorted([
-        *(f"{n} w{n} {FIRST_MS + n}" for n in range(6)),
-        f"6 None {FIRST_MS + 60}",
-        "1 3 True b'k' b'no json' Expecting value: line 1 column 1 (char 0) in b'no json'",
-        """0 3 True None b'{"n": "x"}' field 'n' is 'x', which is no Integer""",
-    ])  # fmt: skip
-
-
-def test_a_side_output_beside_columns_and_without_readers_of_its_own(
-    kafka: KafkaBroker, topic: str, program: Program, capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    send_two_malformed(kafka, topic)
-    env = environment(1)
-    untimed = WatermarkStrategy.no_watermarks()
-    stream = env.from_source(json_source(kafka, topic).build(), untimed, "kafka")
-    stream.select("n + 1 AS next").print("columns")
-    stream.get_side_output(BAD).sink_to(FileSink(str(tmp_path / "bad"), "json"))
-    unread = env.from_source(json_source(kafka, topic).build(), untimed, "unread")
-    unread.map(lambda row: f"n={row['n']}", Types.STRING()).print("functions")
-    capfd.readouterr()
-    program.run(env)
-    lines = capfd.readouterr().out.splitlines()
-    assert sorted(line for line in lines if line.startswith(("columns>", "functions>"))) == [
-        *(f"columns> +I[{n}]" for n in range(1, 8)),
-        *(f"functions> n={n}" for n in range(7)),
-    ]
-    texts = [file.read_text() for file in (tmp_path / "bad").glob("part-*")]
-    written = [json.loads(line) for text in texts for line in text.splitlines()]
-    found = {(row["topic"], row["partition"], row["offset"]): row for row in written}
-    assert found.keys() == {(topic, 1, 3), (topic, 0, 3)}
-    row = found[topic, 1, 3]
-    assert (row["timestamp_ms"], row["reason"][:15]) == (FIRST_MS + 50, "Expecting value")
-    assert [base64.b64decode(row[name]) for name in ("key", "value")] == [b"k", b"no json"]
-
-
 def test_columns_for_expressions(
     kafka: KafkaBroker, topic: str, program: Program, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -389,12 +223,9 @@ def test_columns_for_expressions(
         "unix_millis(timestamp) AS ms",
         "headers[0].key AS header",
     ).print("columns")
-    rows_of_json = source(kafka, topic)
-    rows_of_json.set_value_only_deserializer(
-        JsonRowDeserializationSchema.builder().type_info(NUMBERED).build()
-    )
     untimed = WatermarkStrategy.no_watermarks()
-    env.from_source(rows_of_json.build(), untimed, "rows").select("n + 1 AS next", "who").print("rows")
+    rows = env.from_source(json_source(kafka, topic).build(), untimed, "rows")
+    rows.select("n + 1 AS next", "who").print("rows")
     capfd.readouterr()
     program.run(env)
     lines = capfd.readouterr().out.splitlines()
