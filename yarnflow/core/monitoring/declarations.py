@@ -273,7 +273,7 @@ RECORDS_IN_ERRORS: Final = _counter(
     _TASK,
     Unit.RECORDS,
     "Of a source of messages: those that could not be read, or not all of them, where the format ignores "
-    "errors or they go to a side output.",
+    "errors or they go to a side output. Not counted in real-time mode.",
 )
 RECORDS_IN_RATE: Final = _meter(
     "numRecordsInPerSecond", _TASK, Unit.RECORDS_PER_SECOND, "Rate of numRecordsIn."
