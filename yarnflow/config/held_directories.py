@@ -89,7 +89,7 @@ class HeldDirectory:
 
     @contextmanager
     def _holder(self, path: str) -> Iterator[tuple[int, str]]:
-        """Return the directory a relative path is in, and its name there."""
+        """Yield the directory a relative path is in, and its name there."""
         *parts, name = path.split("/")
         here = os.dup(self._descriptor)
         try:
@@ -251,7 +251,7 @@ def _walked(directory: str, path: str) -> int:
 
 
 def _parts(path: str) -> list[str]:
-    """Return the last one first."""
+    """Return the parts of a path, the last one first."""
     return [part for part in path.split("/") if part not in ("", ".")][::-1]
 
 

@@ -214,7 +214,7 @@ class ThriftGatewayFactory:
 
     @contextmanager
     def borrow(self, server: Role, address: str) -> Iterator[RpcClient]:
-        """Return the client of a process, which stays open at least for the time of the block.
+        """Yield the client of a process, which stays open at least for the time of the block.
 
         Raises
         ------

@@ -198,7 +198,7 @@ class JobKeys:
         return max((generation_of(name) or 0 for name in names), default=0)
 
     def _holder(self, key: str, generation: int) -> KeyHolder | None:
-        """What is recorded about a generation; None = it is history by now."""
+        """Return what is recorded about a generation; None = it is history by now."""
         path = self._layout.generation(key, generation)
         try:
             record = from_json(_Record, self._fs.read(path).decode("utf-8", "replace"))

@@ -16,7 +16,7 @@ from yarnflow.core.hosts import is_loopback
 from yarnflow.rest.access.hosts import NameKind
 from yarnflow.rest.access.tickets import Purpose, Ticket, issue, verified
 from yarnflow.rest.access.tokens import Access, token
-from yarnflow.rest.framework.errors import RestError
+from yarnflow.rest.framework.errors import MAX_SHOWN_CHARACTERS, RestError
 from yarnflow.rest.framework.route import Route
 
 logger: Final = logging.getLogger(__name__)
@@ -42,7 +42,6 @@ _PASSED_ON: Final = (
     "forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via",
     FORWARDED_HEADER,
 )  # fmt: skip
-_MAX_SHOWN: Final = 100
 
 
 class Checks(Protocol):
@@ -201,7 +200,7 @@ class Authentication:
                 "refuse that. Clients send one as 'Authorization: Bearer …' (yarnflow token), browsers are "
                 "let in by the link of yarnflow dashboard. This is said once.",
                 request.method,
-                request.scope["path"][:_MAX_SHOWN],
+                request.scope["path"][:MAX_SHOWN_CHARACTERS],
             )
         return True
 

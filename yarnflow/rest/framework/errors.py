@@ -9,6 +9,8 @@ import msgspec
 from yarnflow.errors import InternalError, RpcError, YarnflowError
 
 JSON: Final = "application/json; charset=UTF-8"
+#: of what a client sent, in errors and logs
+MAX_SHOWN_CHARACTERS: Final = 100
 
 
 class ErrorAnswer(msgspec.Struct):

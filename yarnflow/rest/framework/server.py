@@ -19,7 +19,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from yarnflow.rest.access.hosts import AllowedHosts, NameKind
 from yarnflow.rest.framework.authentication import BY_PROXY, NAME_KIND, WARNING
-from yarnflow.rest.framework.errors import JSON, RestError, error_body
+from yarnflow.rest.framework.errors import JSON, MAX_SHOWN_CHARACTERS, RestError, error_body
 
 logger: Final = logging.getLogger(__name__)
 
@@ -32,7 +32,6 @@ MAX_CONNECTIONS: Final = 1024
 #: of request line and headers
 MAX_HEAD_BYTES: Final = 16 * 1024
 _STOP_TIMEOUT_S: Final = 1
-_MAX_SHOWN: Final = 100
 
 #: only what this server sends itself may run, and it may talk to nobody else
 CONTENT_SECURITY_POLICY: Final = (
@@ -174,8 +173,8 @@ class Guarded:
             return None
         return RestError(
             421,
-            f"this interface does not answer to the host {host[:_MAX_SHOWN]!r}: use its address or name, or "
-            "add the host to the option rest.allowed-hosts of the cluster",
+            f"this interface does not answer to the host {host[:MAX_SHOWN_CHARACTERS]!r}: use its address or "
+            "name, or add the host to the option rest.allowed-hosts of the cluster",
         )
 
     def _take_proxy_path(self, scope: Scope) -> None:
