@@ -34,7 +34,7 @@ _FILES: Final = ("spark/test_file_formats.py", "spark/test_file_sink.py", "test_
 _KAFKA: Final = (
     "spark/test_kafka_source.py", "spark/test_kafka_sink.py", "test_kafka_transactions.py",
     "pyflink/test_kafka_examples.py", "faults/test_kafka.py", "faults/test_kafka_pipelines.py",
-    "yarn/test_kafka.py",
+    "spark/test_malformed_messages.py", "yarn/test_kafka.py",
 )  # fmt: skip
 _DATABASES: Final = (
     "spark/test_jdbc_sink.py", "test_batch_table.py", "test_connections.py", "test_pooler.py",
@@ -43,7 +43,10 @@ _DATABASES: Final = (
 _RABBITMQ: Final = ("spark/test_rabbitmq.py", "test_rabbitmq.py", "faults/test_queue.py")
 _PYTHON_CONNECTORS: Final = ("spark/test_python_sources.py", "faults/test_python_sources.py")
 _JARS: Final = ("test_jars.py", "yarn/test_jars.py")
-_SCRIPTS: Final = ("spark/test_savepoints_of_scripts.py", "test_embedded.py", "spark/test_session.py")
+_SCRIPTS: Final = (
+    "spark/test_savepoints_of_scripts.py", "test_embedded.py", "test_script_settings.py",
+    "spark/test_session.py",
+)  # fmt: skip
 _DRIVER: Final = ("spark/test_driver.py", "spark/test_crashes.py")
 _STANDALONE: Final = (
     "test_standalone.py", "test_shared_cluster.py", "test_local_clusters.py", "test_examples.py",
@@ -52,8 +55,8 @@ _YARN: Final = ("yarn/test_targets.py", "yarn/test_slots.py", "yarn/test_account
 _HA: Final = ("ha", "yarn/test_ha.py", "faults/test_high_availability.py")
 _FAULTS: Final = ("faults", "yarn/test_faults.py")
 _DASHBOARD: Final = (
-    "rest/test_dashboard.py", "rest/test_dashboard_on_cluster.py", "rest/test_dashboard_over_rest.py",
-    "rest/test_flink_client.py",
+    "rest/test_dashboard.py", "rest/test_dashboard_use.py", "rest/test_dashboard_modules.py",
+    "rest/test_dashboard_on_cluster.py", "rest/test_dashboard_over_rest.py", "rest/test_flink_client.py",
 )  # fmt: skip
 _REST: Final = ("rest/test_live_jobs.py", "rest/test_fuzzing.py")
 #: what another user of the machine must not do
@@ -67,7 +70,7 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
     "airflow": ("airflow",),
     "api": ("pyflink", "test_embedded.py", "test_collecting.py", "spark/test_translate.py"),
     "api.datastream.connectors": (*_KAFKA, "spark/test_programs_of_servers.py", *_FILES),
-    "api.datastream.formats": ("spark/test_kafka_source.py", "spark/test_file_formats.py"),
+    "api.datastream.formats": ("spark/test_malformed_messages.py", "spark/test_file_formats.py"),
     "api.metrics": ("test_metrics.py",),
     "api.streams": _COLUMNS,
     "api.table": ("spark/test_file_formats.py",),
@@ -147,7 +150,10 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
     "spark.jars": _JARS,
     "spark.launch": ("spark/test_driver.py", "spark/test_rehearsal.py", "faults/test_hot_spare.py"),
     "spark.lookups": ("spark/test_lookup_join.py",),
-    "spark.messages": ("spark/test_kafka_source.py", "spark/test_kafka_sink.py", "spark/test_translate.py"),
+    "spark.messages": (
+        "spark/test_malformed_messages.py", "spark/test_kafka_source.py", "spark/test_kafka_sink.py",
+        "spark/test_translate.py",
+    ),
     "spark.metrics": ("test_metrics.py",),
     "spark.progress": ("rest/test_live_jobs.py", "spark/test_savepoints.py"),
     "spark.run": (*_DRIVER, "spark/test_rehearsal.py", "spark/test_batch_mode.py"),
