@@ -27,10 +27,11 @@ POSITIONAL = """
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-conf = SparkConf().set("spark.sql.session.timeZone", "Asia/Tokyo")
+conf = SparkConf().set("spark.sql.session.timeZone", "Asia/Tokyo").set("spark.executorEnv.SHIFT", "night")
 sc = SparkContext("local[2]", "by position", None, None, {"TEAM": "clocks"}, 0, conf=conf)
 print("says", sc.appName, SparkSession(sc).conf.get("spark.sql.session.timeZone"))
-print("says", sc.parallelize([1], 1).map(lambda _: __import__("os").environ.get("TEAM")).collect())
+variables = sc.parallelize(["TEAM", "SHIFT"], 1).map(lambda name: __import__("os").environ.get(name))
+print("says", variables.collect())
 """
 GET_OR_CREATE = """
 from pyspark import SparkConf, SparkContext

@@ -167,7 +167,9 @@ ROOMS: dict[str, set[str]] = {
         *("spark", "spark.checkpoints", "spark.checkpoints.damage", "spark.connectors", "spark.elements"),
         "spark.translate",
     },
-    "spark.script": {"spark", "spark.checkpoints", "spark.jars", "spark.progress", "spark.run"},
+    "spark.script": {
+        *("spark", "spark.checkpoints", "spark.jars", "spark.launch", "spark.progress", "spark.run"),
+    },
     "spark.state": {"spark", "spark.checkpoints", "spark.checkpoints.restoring", "spark.translate"},
     "spark.translate": {"spark", "spark.connectors", "spark.lookups", "spark.messages"},
     "testing": set(),

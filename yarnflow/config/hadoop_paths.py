@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
+from typing import Final
 
 from yarnflow.config.hadoop_conf import HadoopConf
-from yarnflow.core.uris import split_uri
 from yarnflow.errors import ConfigError
+
+#: with any number of slashes but two, behind which an authority would be
+_WITHOUT_AUTHORITY: Final = re.compile(r"hdfs:(?:///+|/(?!/))(?P<below_root>.*)", re.IGNORECASE | re.DOTALL)
 
 
 def with_file_system(uri: str, environ: Mapping[str, str] = os.environ) -> str:
@@ -25,8 +29,8 @@ def with_file_system(uri: str, environ: Mapping[str, str] = os.environ) -> str:
     ConfigError
         Its default file system is not HDFS.
     """
-    scheme, authority, path = split_uri(uri)
-    if scheme != "hdfs" or authority:
+    found = _WITHOUT_AUTHORITY.fullmatch(uri)
+    if found is None:
         return uri
     conf = HadoopConf.load(environ)
     if not conf.default_fs.startswith("hdfs://"):
@@ -34,4 +38,4 @@ def with_file_system(uri: str, environ: Mapping[str, str] = os.environ) -> str:
             f"{uri} does not say which HDFS, and fs.defaultFS in {conf.directory} is {conf.default_fs}; "
             "write hdfs://host:port/…"
         )
-    return f"{conf.default_fs}{path}"
+    return f"{conf.default_fs}/{found['below_root']}"

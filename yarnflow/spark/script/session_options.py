@@ -15,6 +15,8 @@ from typing import Any, Final, Protocol
 
 from yarnflow.core.jars.request import jars_of, merged
 from yarnflow.spark.jars.driver_jars import DriverJars
+from yarnflow.spark.java_classes import java_class
+from yarnflow.spark.launch.session import PROTECTED_OPTIONS
 
 logger = logging.getLogger(__name__)
 
@@ -24,9 +26,12 @@ _SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _APP_NAME: Final = "spark.app.name"
 _HADOOP: Final = "spark.hadoop."
 _JARS: Final = "spark.jars"
-#: Spark's registry of the options it knows
+_EXECUTOR_ENVIRONMENT: Final = "spark.executorEnv."
+#: of managers of clusters that are not there, so that Spark does not know these options
+_OTHER_MASTERS: Final = ("spark.yarn.", "spark.kubernetes.")
+#: Spark's registries of the options it knows; the second one is a Scala object
 _ENTRIES: Final = "org.apache.spark.internal.config.ConfigEntry"
-_SQL_ENTRIES: Final = "org.apache.spark.sql.internal.SQLConf"
+_SQL_ENTRIES: Final = "org.apache.spark.sql.internal.SQLConf$"
 
 
 class Preparation(Protocol):
@@ -124,6 +129,9 @@ class SessionOptions:
             conf.set(key, value)
             if key.startswith(_HADOOP):
                 context._jsc.hadoopConfiguration().set(key.removeprefix(_HADOOP), value)
+            elif key.startswith(_EXECUTOR_ENVIRONMENT):
+                # of Python's workers
+                context.environment[key.removeprefix(_EXECUTOR_ENVIRONMENT)] = value
         if _APP_NAME in texts:
             context.appName = texts[_APP_NAME]
         self._renew_session(texts.get(_EXTENSIONS, ""), changed.get(_WAREHOUSE, ""))
@@ -131,20 +139,21 @@ class SessionOptions:
 
     def _is_too_late(self, key: str) -> bool:
         """Return whether nothing can change it any more; that is told."""
-        if key == _APP_NAME or key.startswith(_HADOOP):
+        if key in (_APP_NAME, _WAREHOUSE) or key.startswith((_HADOOP, _EXECUTOR_ENVIRONMENT)):
             return False
-        jvm = self._spark.sparkContext._jvm
-        entries, sql = (getattr(jvm, name) for name in (_ENTRIES, _SQL_ENTRIES))
-        if entries.findEntry(key) is None or sql.containsConfigKey(key):
-            return False
-        # its value may be a secret
-        logger.warning(
-            "%s has no effect in the script: the driver and its executors run already.  Set it when the job "
-            "is submitted: -D%s=…",
-            key,
-            key,
-        )
-        return True
+        gateway = self._spark.sparkContext._gateway
+        sql = getattr(java_class(gateway, _SQL_ENTRIES), "MODULE$")
+        if sql.containsConfigKey(key):
+            # static ones were read when the session was made
+            is_late = bool(sql.isStaticConfigKey(key))
+        else:
+            entries = java_class(gateway, _ENTRIES)
+            is_late = key.startswith(_OTHER_MASTERS) or entries.findEntry(key) is not None
+        if is_late:
+            advice = PROTECTED_OPTIONS.get(key, f"set it when the job is submitted: -D{key}=…")
+            # its value may be a secret
+            logger.warning("%s has no effect in the script, whose driver runs already; %s", key, advice)
+        return is_late
 
     def _bring_jars(self, asked: Mapping[str, str]) -> None:
         there = set(jars_of(self._options))
