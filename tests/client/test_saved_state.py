@@ -19,7 +19,7 @@ from yarnflow.core.checkpoint.manifest import METADATA_FILE
 from yarnflow.core.files import FileSystem
 from yarnflow.core.ha.ports import LatestState
 from yarnflow.core.ids import JobId
-from yarnflow.errors import InvalidOption, SavepointInvalid, SavepointNotFound, StateIncompatible
+from yarnflow.errors import ConfigError, InvalidOption, SavepointInvalid, SavepointNotFound, StateIncompatible
 from yarnflow.fs.local import LocalFileSystem
 from yarnflow.fs.saved_state import delete_savepoint, read_state, state_uri
 from yarnflow.ha.stores.latest_states import FileLatestStates
@@ -76,6 +76,15 @@ def test_paths_mean_the_same_everywhere(
 def test_what_cannot_be_a_path(text: str) -> None:
     with pytest.raises(InvalidOption):
         state_uri(text, {}, on_hadoop=False, home=lambda: "/")
+
+
+def test_a_path_of_hdfs_is_never_taken_for_one_of_this_machine(
+    hadoop: dict[str, str], tmp_path: Path
+) -> None:
+    site = tmp_path / "conf" / "core-site.xml"
+    site.write_text(site.read_text().replace("hdfs://n:8020", "file:///"))
+    with pytest.raises(ConfigError, match="^hdfs:///.* does not say which HDFS"):
+        state_uri("hdfs:///sp/a", hadoop, on_hadoop=True, home=lambda: "/")
 
 
 def test_a_state_is_named_by_its_directory_or_manifest(tmp_path: Path) -> None:

@@ -39,3 +39,13 @@ def with_file_system(uri: str, environ: Mapping[str, str] = os.environ) -> str:
             "write hdfs://host:port/…"
         )
     return f"{conf.default_fs}/{found['below_root']}"
+
+
+def with_file_systems(text: str) -> str:
+    """Return the value of an option, with :func:`with_file_system` for each path in a list of them."""
+    return ",".join(map(with_file_system, text.split(",")))
+
+
+def names_file_system(uri: str) -> bool:
+    """Return whether a path says of which file system it is, or is not one of HDFS."""
+    return _WITHOUT_AUTHORITY.fullmatch(uri) is None

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from yarnflow.config.hadoop_conf import HadoopConf
+from yarnflow.config.hadoop_paths import with_file_system
 from yarnflow.core.checkpoint.manifest import (
     METADATA_FILE,
     SavepointMetadata,
@@ -67,7 +68,7 @@ def state_uri(text: str, environ: Mapping[str, str], *, on_hadoop: bool, home: C
     if scheme == "hdfs":
         if not path.startswith("/"):
             raise InvalidOption(f"{text} is not an absolute path; write hdfs://host:port/…")
-        root = f"hdfs://{authority}" if authority else HadoopConf.load(environ).default_fs
+        root = f"hdfs://{authority}" if authority else with_file_system("hdfs:///", environ).rstrip("/")
         return f"{root}{_normal(path)}"
     if scheme and (authority or path.startswith("/")):
         raise InvalidOption(f"{text}: only hdfs://…, file:///… and paths without a scheme can be used")

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
+from yarnflow.config.hadoop_paths import names_file_system, with_file_system
 from yarnflow.config.held_directories import delete_tree
 from yarnflow.core.uris import split_uri
 from yarnflow.errors import FileMissing, StateDamaged, StorageError
@@ -68,9 +69,15 @@ class HadoopFiles:
         """A class of the driver's JVM, by its full name."""
         return java_class(self._gateway, name)
 
+    def named(self, path: str) -> str:
+        """Return a path for Spark: one of HDFS that does not say of which, where Hadoop could not tell."""
+        if names_file_system(path) or str(self._configuration.get("fs.defaultFS")).startswith("hdfs:"):
+            return path
+        return with_file_system(path)
+
     def path(self, path: str) -> Any:
         """The Java ``Path``."""
-        return self._path(path)
+        return self._path(self.named(path))
 
     def system(self, path: str) -> Any:
         """The Java ``FileSystem`` of a path, without checksum files."""

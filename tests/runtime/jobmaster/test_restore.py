@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests.config.test_hadoop_paths import hadoop
 from tests.runtime.jobmaster.job_bench import JOB, TM1, USER_ERROR, Bench
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.checkpoint.messages import CheckpointKind, ClaimMode, RestoredState, RestoreSettings
@@ -293,3 +296,12 @@ def test_options_and_submission(
 ) -> None:
     submission = JobSubmission(JOB, "flights", ProgramKind.GRAPH, "", {}, "flights", restore=submitted)
     assert restore_settings(submission, Configuration.from_dict(options, "test")) == expected
+
+
+def test_both_say_of_which_hdfs_the_state_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in hadoop(tmp_path, "hdfs://nn:8020").items():
+        monkeypatch.setenv(name, value)
+    options = Configuration.from_dict({"execution.state-recovery.path": "hdfs:///saved/1"}, "test")
+    for restore in (None, RestoreSettings("hdfs:///saved/1")):
+        submission = JobSubmission(JOB, "flights", ProgramKind.GRAPH, "", {}, "flights", restore=restore)
+        assert restore_settings(submission, options) == (RestoreSettings("hdfs://nn:8020/saved/1"), False)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tests.config.test_hadoop_paths import hadoop
 from yarnflow.errors import InvalidOption
 from yarnflow.spark.launch import session
 from yarnflow.spark.launch.session import (
@@ -42,6 +44,17 @@ def test_paths_without_scheme_are_local_unless_somebody_says_otherwise() -> None
     key = "spark.hadoop.fs.defaultFS"
     assert spark_options(settings())[key] == "file:///"
     assert spark_options(settings(user_options={key: "hdfs://nn"}))[key] == "hdfs://nn"
+
+
+def test_paths_say_of_which_hdfs_they_are_where_it_is_not_the_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in hadoop(tmp_path, "hdfs://nn:8020").items():
+        monkeypatch.setenv(name, value)
+    user = {"spark.eventLog.dir": "hdfs:///logs"}
+    assert spark_options(settings(user_options=user))["spark.eventLog.dir"] == "hdfs://nn:8020/logs"
+    user["spark.hadoop.fs.defaultFS"] = "hdfs://other"
+    assert spark_options(settings(user_options=user))["spark.eventLog.dir"] == "hdfs:///logs"
 
 
 @pytest.mark.parametrize("key", sorted(PROTECTED_OPTIONS))

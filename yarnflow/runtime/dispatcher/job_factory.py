@@ -8,10 +8,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from yarnflow.config.checkpoint_root import cluster_storage, shared_checkpoint_root
 from yarnflow.config.configuration import Configuration
+from yarnflow.config.hadoop_paths import with_file_system
 from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import ha as ha_options
 from yarnflow.config.options import job as job_options
@@ -273,7 +275,7 @@ def restore_settings(
     What the submission says comes before ``execution.state-recovery.path``.
     """
     if submission.restore is not None:
-        return submission.restore, False
+        return replace(submission.restore, path=with_file_system(submission.restore.path)), False
     path = configuration.get(job_options.STATE_RECOVERY_PATH)
     claim_mode = ClaimMode(configuration.get(job_options.STATE_RECOVERY_CLAIM_MODE))
     if not path:
@@ -282,7 +284,7 @@ def restore_settings(
         return None, False
     if path == job_options.LATEST_STATE:
         return RestoreSettings(claim_mode=claim_mode, latest=True), False
-    return RestoreSettings(path, claim_mode), False
+    return RestoreSettings(with_file_system(path), claim_mode), False
 
 
 def scheduler_settings(configuration: Configuration) -> SchedulerSettings:

@@ -90,7 +90,7 @@ class FileWriter(BatchSink):
         self._sink = sink
         self._id = writer_id
         self._files = HadoopFiles(spark)
-        self._path = sink.path.rstrip("/") or "/"
+        self._path = self._files.named(sink.path).rstrip("/") or "/"
         self._fence = fence
         self._parent = f"{self._path}/{STAGING}"
         self._staging = f"{self._parent}/{writer_id}.{uuid.uuid4().hex[:12]}"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
@@ -97,7 +98,7 @@ class Sources:
         if isinstance(source, SequenceSource):
             return self._sequence(node, source)
         if isinstance(source, FileSource):
-            return self._file(source)
+            return self._file(replace(source, path=self._files.named(source.path)))
         if isinstance(source, SocketSource):
             return self._socket(source)
         if isinstance(source, KafkaSource):

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from yarnflow.config.hadoop_paths import with_file_systems
 from yarnflow.core.hosts import bind_address
 from yarnflow.core.resources.attachment import TASK_THREADS_VARIABLE, ExecutorAttachment
 from yarnflow.errors import InvalidOption
@@ -56,6 +57,7 @@ PROTECTED_OPTIONS: Final[Mapping[str, str]] = {
     "spark.task.cpus": "a slot is one task thread",
 }
 
+_DEFAULT_FS: Final = "spark.hadoop.fs.defaultFS"
 _EXECUTOR_ENVIRONMENT: Final = "spark.executorEnv."
 #: a change on the way to the executors would be of no use: they need these before they ask the driver
 _EXECUTOR_OPTIONS: Final = "spark.executor.extraJavaOptions"
@@ -120,7 +122,7 @@ def spark_options(settings: SessionSettings) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         # Hadoop's configuration may be there, so that its file systems are known; paths without a
         # scheme mean this machine all the same, except in containers of YARN
-        "spark.hadoop.fs.defaultFS": "file:///",
+        _DEFAULT_FS: "file:///",
         # a file is complete when a DataNode has told the NameNode of its block, a moment after the last
         # byte; who closes it asks again after 400 ms, doubled each time, and a batch writes many small files
         "spark.hadoop.dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "20",
@@ -157,6 +159,8 @@ def spark_options(settings: SessionSettings) -> dict[str, str]:
     if settings.local_dir:
         options["spark.local.dir"] = settings.local_dir
     options.update(settings.user_options)
+    if not options[_DEFAULT_FS].startswith("hdfs:"):
+        options.update({key: with_file_systems(value) for key, value in settings.user_options.items()})
     options.update(
         {
             "spark.app.name": settings.app_name,

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any, Final
 
+from yarnflow.config.hadoop_paths import names_file_system
 from yarnflow.spark.checkpoints.saved_queries import SavedState
 from yarnflow.spark.script.places import CallPlaces, QueryNames
 
@@ -21,8 +22,6 @@ from yarnflow.spark.script.places import CallPlaces, QueryNames
 SESSION_LOCATION: Final = "spark.sql.streaming.checkpointLocation"
 _NAME: Final = "queryName"
 _LOCATION: Final = "checkpointLocation"
-#: state stores ask Hadoop's FileContext, which wants to be told
-_WITHOUT_FILE_SYSTEM: Final = "hdfs:///"
 #: at a writer of Python's: name and location that were not the program's
 _GIVEN: Final = "_yarnflow_given"
 
@@ -88,11 +87,12 @@ class QueryIdentities:
             setattr(writer, _GIVEN, (name, given))
         elif not location:
             location = f"{writer._spark.conf.get(SESSION_LOCATION, self._job_dir).rstrip('/')}/{name}"
-            if location.startswith(_WITHOUT_FILE_SYSTEM):
+            if not names_file_system(location):
                 # the writer is about to have it, and its next query another one
                 setattr(writer, _GIVEN, ("", self._state.qualified(location)))
         said, location = location, self._state.qualified(location)
-        if said.startswith(_WITHOUT_FILE_SYSTEM):
+        if not names_file_system(said):
+            # state stores ask Hadoop's FileContext, which wants to be told
             for key in [key for key in options if key.lower() == _LOCATION.lower()]:
                 del options[key]
             writer.option(_LOCATION, location)

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from yarnflow.core.jars.request import jars_of, merged
+from yarnflow.spark.hadoop_files import HadoopFiles
 from yarnflow.spark.jars.driver_jars import DriverJars
 from yarnflow.spark.java_classes import java_class
 from yarnflow.spark.launch.session import PROTECTED_OPTIONS
@@ -185,6 +186,7 @@ class SessionOptions:
         if wanted:
             conf.set(_EXTENSIONS, ",".join(wanted))
         if warehouse:
+            warehouse = HadoopFiles(self._spark).named(warehouse)
             conf.set(_WAREHOUSE, warehouse)
         module = SparkSession._get_j_spark_session_module(context._jvm)
         module.clearDefaultSession()
