@@ -10,7 +10,8 @@ from typing import Any, cast
 
 import pytest
 
-from yarnflow.core.jars.request import JarRequest, jars_of
+from tests.config.test_hadoop_paths import hadoop
+from yarnflow.core.jars.request import JarRequest, jars_of, merged
 from yarnflow.spark.jars import ivy
 from yarnflow.spark.jars.driver_jars import DriverJars
 from yarnflow.spark.launch.jar_loader import JarLoader
@@ -59,6 +60,19 @@ def test_what_the_submit_has_not_brought(resolved: list[str], tmp_path: Path) ->
     again = FakeLoader()
     assert driver_jars(again, tmp_path).bring(brought) == brought
     assert again.jars == loader.jars and resolved == ["g:c:1"]
+
+
+def test_a_jar_of_hdfs_says_of_which(
+    resolved: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in hadoop(tmp_path, "hdfs://nn:8020").items():
+        monkeypatch.setenv(name, value)
+    loader = FakeLoader()
+    brought = driver_jars(loader, tmp_path).bring({"spark.jars": "hdfs:///a.jar,/x/b.jar"})
+    assert loader.jars == list(jars_of(brought)) == ["hdfs://nn:8020/a.jar", "file:///x/b.jar"]
+    # a script's own builder asks for it as well
+    again = driver_jars(loader, tmp_path).bring(merged(brought, {"spark.jars": "hdfs:///a.jar"}))
+    assert jars_of(again) == jars_of(brought)
 
 
 def test_packages_in_a_container_stay_there(

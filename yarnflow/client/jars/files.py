@@ -11,6 +11,8 @@ from glob import glob
 from pathlib import Path
 from typing import Final
 
+from yarnflow.config.hadoop_paths import with_file_system
+from yarnflow.config.hadoop_variables import names_hadoop
 from yarnflow.config.options import job
 from yarnflow.core.jars.request import SPARK_JARS
 from yarnflow.core.uris import file_uri, split_uri
@@ -46,7 +48,7 @@ def find_jars(files: Iterable[str], note: Callable[[str], None]) -> dict[str, li
     for text in files:
         scheme, _, path = split_uri(text)
         if scheme not in ("", "file"):
-            found[text] = [text]
+            found[text] = [_of_cluster(text)]
             if "*" in path:
                 raise JarError(f"jar {text}: patterns are for jars of this machine; name each jar")
             continue
@@ -73,13 +75,18 @@ def find_class_paths(uris: Iterable[str], note: Callable[[str], None]) -> dict[s
     for text in uris:
         scheme, _, path = split_uri(text)
         if scheme not in ("", "file", "local"):
-            found[text] = [text]
+            found[text] = [_of_cluster(text)]
         elif not Path(path).is_absolute():
             raise JarError(f"class path {text} is not an absolute path; name the jar as all machines have it")
         else:
             of_use = not Path(path).is_file() or _of_use(Path(path), text, note)
             found[text] = [f"local:{path}"] if of_use else []
     return found
+
+
+def _of_cluster(uri: str) -> str:
+    """Return a URI as every machine understands it, as far as this one can tell."""
+    return with_file_system(uri) if names_hadoop(os.environ) else uri
 
 
 def present_jars(options: Mapping[str, str]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from yarnflow.config.hadoop_paths import with_file_system
 from yarnflow.core.jars.request import JarRequest, check_files, jars_of, with_jars
 from yarnflow.core.uris import file_uri, split_uri
 from yarnflow.spark.jars import ivy
@@ -68,9 +69,9 @@ class DriverJars:
 
 def _uri(jar: str) -> str:
     scheme, _, path = split_uri(jar)
-    return jar if scheme else file_uri(Path(path).expanduser().absolute())
+    return with_file_system(jar) if scheme else file_uri(Path(path).expanduser().absolute())
 
 
 def _of_each_machine(jar: str) -> str:
     scheme, _, path = split_uri(jar)
-    return f"local:{path}" if scheme in ("", "file") else jar
+    return f"local:{path}" if scheme in ("", "file") else with_file_system(jar)

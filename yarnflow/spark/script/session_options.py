@@ -28,7 +28,7 @@ _APP_NAME: Final = "spark.app.name"
 _HADOOP: Final = "spark.hadoop."
 _JARS: Final = "spark.jars"
 _EXECUTOR_ENVIRONMENT: Final = "spark.executorEnv."
-#: of managers of clusters that are not there, so that Spark does not know these options
+#: of managers of clusters that are not there; Spark does not know these options, nor all that are protected
 _OTHER_MASTERS: Final = ("spark.yarn.", "spark.kubernetes.")
 #: Spark's registries of the options it knows; the second one is a Scala object
 _ENTRIES: Final = "org.apache.spark.internal.config.ConfigEntry"
@@ -149,7 +149,8 @@ class SessionOptions:
             is_late = bool(sql.isStaticConfigKey(key))
         else:
             entries = java_class(gateway, _ENTRIES)
-            is_late = key.startswith(_OTHER_MASTERS) or entries.findEntry(key) is not None
+            is_theirs = key in PROTECTED_OPTIONS or key.startswith(_OTHER_MASTERS)
+            is_late = is_theirs or entries.findEntry(key) is not None
         if is_late:
             advice = PROTECTED_OPTIONS.get(key, f"set it when the job is submitted: -D{key}=…")
             # its value may be a secret
