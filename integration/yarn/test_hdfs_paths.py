@@ -64,8 +64,11 @@ def test_a_script_keeps_table_and_state_where_it_says(yarn: Yarn, tmp_path: Path
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     place = f"/tests/script-{target}"
-    done = yarn.run("submit", "-t", target, "-p", "1", script, f"hdfs://{place}")
+    yarn.hdfs.makedirs(f"{place}/log")
+    log = ("-Dspark.eventLog.enabled=true", f"-Dspark.eventLog.dir=hdfs://{place}/log")
+    done = yarn.run("submit", "-t", target, "-p", "1", *log, script, f"hdfs://{place}")
     assert done.process.returncode == 0, done.stderr
+    assert yarn.below(f"{place}/log")
     table = f"{place}/warehouse/numbers"
     parts = [name for name in yarn.below(table) if name.startswith("part-")]
     assert parts, yarn.below(table)
