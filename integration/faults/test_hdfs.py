@@ -13,7 +13,7 @@ import pytest
 from integration.conftest import Commands, wait_until
 from integration.hadoop import HadoopCluster
 from tests.patience import PATIENCE
-from yarnflow.config.hadoop_conf import HadoopConf
+from yarnflow.config.hadoop.conf import HadoopConf
 
 ROWS = 2000
 PROGRAM = """

@@ -19,7 +19,7 @@ from integration.pyflink.query_jobs import Queries
 from integration.spark.shared_jvm import shared_session
 from tests.pages import PageProgram, all_programs
 from yarnflow.api.executor import use_executor
-from yarnflow.client.program import load_program, run_main
+from yarnflow.client.programs.program import load_program, run_main
 
 _MARKS = {"gate": [pytest.mark.gate], "full": [], "drill": [pytest.mark.drill]}
 ALL = [

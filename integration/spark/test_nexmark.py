@@ -13,7 +13,7 @@ from integration.bench.nexmark.queries import PROGRAMS, QUERIES, Query
 from integration.bench.nexmark.reference import Reference
 from integration.pyflink.query_jobs import Queries
 from yarnflow.api.executor import use_executor
-from yarnflow.client.program import load_program, run_main
+from yarnflow.client.programs.program import load_program, run_main
 
 _EVENTS = 20_000
 #: 80 s of event time, so that there are several windows and sessions

@@ -14,7 +14,7 @@ from integration.upgrade.cases import CASES, Case, Files
 from integration.upgrade.places import own_place, unpack
 from integration.upgrade.test_upgrade import SUBMITTED
 from yarnflow.cli.info import first_graph
-from yarnflow.client.program import load_program
+from yarnflow.client.programs.program import load_program
 from yarnflow.config.configuration import Configuration
 from yarnflow.graph.job_graph import JobGraph
 

@@ -13,7 +13,7 @@ from integration.hadoop import HadoopCluster
 from integration.spark.shared_jvm import shared_session
 from tests.fs.contract import FileSystemContract
 from tests.patience import PATIENCE
-from yarnflow.config.hadoop_conf import HadoopConf
+from yarnflow.config.hadoop.conf import HadoopConf
 from yarnflow.core.checkpoint.ownership import writable_by_others
 from yarnflow.core.files import FileSystem
 from yarnflow.core.yarn import Visibility

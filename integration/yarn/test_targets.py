@@ -11,7 +11,7 @@ import pytest
 from integration.conftest import wait_until
 from integration.yarn.jobs import FLIGHTS, SCRIPT, TWO_TASK_MANAGERS, Yarn, application_id
 from integration.yarn.web import check_reading, origin_of, proxied, with_token
-from yarnflow.config.hadoop_conf import HadoopConf
+from yarnflow.config.hadoop.conf import HadoopConf
 from yarnflow.core.uris import split_uri
 from yarnflow.fs.file_systems import open_file_system
 from yarnflow.process.clock import SystemClock

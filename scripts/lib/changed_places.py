@@ -45,8 +45,10 @@ _PYTHON_CONNECTORS: Final = ("spark/test_python_sources.py", "faults/test_python
 _JARS: Final = ("test_jars.py", "yarn/test_jars.py")
 _SCRIPTS: Final = (
     "spark/test_savepoints_of_scripts.py", "test_embedded.py", "test_script_settings.py",
-    "spark/test_session.py",
+    "spark/test_script_options.py", "spark/test_session.py",
 )  # fmt: skip
+#: whose job is whose
+_KEYS: Final = ("test_programs_of_one_name.py", "yarn/test_programs_of_one_name.py")
 _DRIVER: Final = ("spark/test_driver.py", "spark/test_crashes.py")
 _STANDALONE: Final = (
     "test_standalone.py", "test_shared_cluster.py", "test_local_clusters.py", "test_examples.py",
@@ -81,12 +83,14 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
     "client.drill": ("faults/test_drill.py",),
     "client.environment": ("yarn/test_tools.py",),
     "client.jars": _JARS,
+    "client.programs": (*_KEYS, "test_embedded.py"),
     "client.yarn": (*_YARN, "yarn/test_ha.py", "yarn/test_tools.py", "yarn/test_driver_containers.py"),
     "config": ("test_bad_input.py", "test_standalone.py", "yarn/test_targets.py"),
+    "config.hadoop": ("yarn/test_hdfs_paths.py", "yarn/test_hdfs.py"),
     "core": ("test_standalone.py", *_HA),
     "core.checkpoint": ("upgrade", "rest/test_live_jobs.py", *_SAVEPOINTS),
     "core.collect": ("test_collecting.py",),
-    "core.ha": (*_HA, "upgrade"),
+    "core.ha": (*_HA, *_KEYS, "upgrade"),
     "core.jars": _JARS,
     "core.job": (*_REST, "test_standalone.py"),
     "core.job_run": (*_FAULTS, *_REST),

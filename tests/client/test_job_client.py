@@ -19,8 +19,8 @@ from yarnflow.client import job_client
 from yarnflow.client.executor import ClusterExecutor, script_submission, shipped_options
 from yarnflow.client.jars.bring import JarBringer
 from yarnflow.client.job_client import ClusterJobClient
-from yarnflow.client.job_key import JobKeyChoice, ProgramIdentity
-from yarnflow.client.program import Program
+from yarnflow.client.programs.job_key import JobKeyChoice, ProgramIdentity
+from yarnflow.client.programs.program import Program
 from yarnflow.client.yarn import shipping as yarn_shipping
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.ids import JobId, VertexId, is_job_id

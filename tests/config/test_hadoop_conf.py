@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from yarnflow.config.hadoop_conf import HadoopConf
+from yarnflow.config.hadoop.conf import HadoopConf
 from yarnflow.errors import YarnUnavailable
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from yarnflow.config.checkpoint_root import cluster_storage, shared_checkpoint_root
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.hadoop_paths import names_file_system, with_file_system, with_file_systems
+from yarnflow.config.hadoop.paths import names_file_system, with_file_system, with_file_systems
 from yarnflow.errors import ConfigError, YarnUnavailable
 
 

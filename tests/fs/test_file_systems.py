@@ -11,7 +11,7 @@ import pytest
 
 from tests.fs.contract import FileSystemContract
 from tests.fs.webhdfs_server import webhdfs_server
-from yarnflow.config.hadoop_conf import HadoopConf
+from yarnflow.config.hadoop.conf import HadoopConf
 from yarnflow.core.files import FileSystem
 from yarnflow.errors import ConfigError, StorageDenied, YarnUnavailable
 from yarnflow.fs.file_systems import file_systems, open_file_system

@@ -20,7 +20,7 @@ from typing import Any, Final
 from tests.package_modules import ROOT
 from yarnflow.cli.info import first_graph
 from yarnflow.client.executor import graph_submission, script_submission
-from yarnflow.client.program import load_program
+from yarnflow.client.programs.program import load_program
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.ids import JobId
 from yarnflow.core.json_codec import to_json

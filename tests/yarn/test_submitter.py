@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from yarnflow.config.hadoop_conf import HadoopConf
+from yarnflow.config.hadoop.conf import HadoopConf
 from yarnflow.core.yarn import (
     Application,
     ApplicationSpec,

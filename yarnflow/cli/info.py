@@ -19,7 +19,7 @@ from yarnflow.core.messages import JobDetails, ProgramKind
 from yarnflow.errors import ApplicationNotFound, JobNotFound, NoExecuteCall
 
 if TYPE_CHECKING:
-    from yarnflow.client.program import Program
+    from yarnflow.client.programs.program import Program
     from yarnflow.graph.job_graph import JobGraph
 
 
@@ -88,7 +88,7 @@ def program_plan(
     NoExecuteCall
         It ended without one.
     """
-    from yarnflow.client.program import load_program
+    from yarnflow.client.programs.program import load_program
 
     return plan_of(load_program(path, arguments, files), configuration, files)
 
@@ -127,8 +127,8 @@ def first_graph(
         It ended without one.
     """
     from yarnflow.api.executor import GraphCollector, ProgramAborted, use_executor
-    from yarnflow.client.program import run_main
-    from yarnflow.client.program_kind import ScriptFound
+    from yarnflow.client.programs.program import run_main
+    from yarnflow.client.programs.program_kind import ScriptFound
 
     if program.kind is ProgramKind.SCRIPT:
         return None

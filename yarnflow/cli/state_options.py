@@ -49,7 +49,7 @@ def absolute_state(
         Where the verb goes when no target is named; empty = nowhere: a machine with a Hadoop
         configuration means Hadoop's file system then.
     """
-    from yarnflow.config.hadoop_conf import HadoopConf
+    from yarnflow.config.hadoop.conf import HadoopConf
 
     name = configuration.get(client.TARGET) if configuration.is_set(client.TARGET) else default_target
     if not configuration.is_set(client.TARGET) and configuration.is_set(yarn.APPLICATION_ID):

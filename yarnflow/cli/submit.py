@@ -38,9 +38,9 @@ from yarnflow.client.executor import ClusterExecutor, script_submission, shipped
 from yarnflow.client.jars.bring import JarBringer, configuration_with_jars
 from yarnflow.client.jars.files import present_jars
 from yarnflow.client.jars.script_options import jar_options
-from yarnflow.client.job_key import ProgramIdentity
-from yarnflow.client.program import Program, load_program, run_main
-from yarnflow.client.program_kind import ScriptFound
+from yarnflow.client.programs.job_key import ProgramIdentity
+from yarnflow.client.programs.program import Program, load_program, run_main
+from yarnflow.client.programs.program_kind import ScriptFound
 from yarnflow.client.targets import SubmitSurroundings, Target, refuse_unread_options
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.options import client, job, yarn
@@ -245,7 +245,7 @@ def run_program(
     default_parallelism : int, optional
         Parallelism where neither the configuration nor the program say one; None = the option's default.
     location : str, optional
-        See :meth:`yarnflow.client.job_key.ProgramIdentity.of_file`.
+        See :meth:`yarnflow.client.programs.job_key.ProgramIdentity.of_file`.
     seen : _JobsSeen, optional
         Told of the program's jobs.
 

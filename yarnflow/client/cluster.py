@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from yarnflow.client.job_key import JobKey
+from yarnflow.client.programs.job_key import JobKey
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import ClusterOverview, Fence, JobDetails, JobSubmission, JobSubmitted
 from yarnflow.core.ports import DispatcherGateway

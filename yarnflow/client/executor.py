@@ -19,8 +19,8 @@ from yarnflow.client.cluster import ClusterConnection, JobListener, page_of
 from yarnflow.client.jars.bring import JarBringer
 from yarnflow.client.jars.script_options import jar_options
 from yarnflow.client.job_client import ClusterJobClient, job_command
-from yarnflow.client.job_key import JobKeyChoice, ProgramIdentity
-from yarnflow.client.program import Program
+from yarnflow.client.programs.job_key import JobKeyChoice, ProgramIdentity
+from yarnflow.client.programs.program import Program
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.option import Scope
 from yarnflow.config.options import ALL_OPTIONS, PASSED_THROUGH, job

@@ -12,7 +12,7 @@ import os
 import posixpath
 from typing import Final
 
-from yarnflow.config.hadoop_conf import HadoopConf
+from yarnflow.config.hadoop.conf import HadoopConf
 from yarnflow.core.checkpoint.manifest import METADATA_FILE, checkpoint_id_of
 from yarnflow.core.checkpoint.messages import CheckpointKind
 from yarnflow.core.checkpoint.program_shape import ProgramShape

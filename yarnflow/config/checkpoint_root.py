@@ -6,7 +6,7 @@ Flink counterpart: none; there, ``execution.checkpointing.dir`` has no default.
 from __future__ import annotations
 
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.hadoop_paths import with_file_system
+from yarnflow.config.hadoop.paths import with_file_system
 from yarnflow.config.options import ha
 from yarnflow.config.options.cluster import CLUSTER_ID
 from yarnflow.config.options.job import CHECKPOINT_DIR

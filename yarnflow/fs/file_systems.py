@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 
-from yarnflow.config.hadoop_conf import HadoopConf
+from yarnflow.config.hadoop.conf import HadoopConf
 from yarnflow.core.files import FileSystem, FileSystems
 from yarnflow.core.uris import split_uri
 from yarnflow.errors import ConfigError

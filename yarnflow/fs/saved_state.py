@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from yarnflow.config.hadoop_conf import HadoopConf
-from yarnflow.config.hadoop_paths import with_file_system
+from yarnflow.config.hadoop.conf import HadoopConf
+from yarnflow.config.hadoop.paths import with_file_system
 from yarnflow.core.checkpoint.manifest import (
     METADATA_FILE,
     SavepointMetadata,

@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar
 import requests
 from hdfs import HdfsError, InsecureClient
 
-from yarnflow.config.hadoop_conf import HadoopConf
+from yarnflow.config.hadoop.conf import HadoopConf
 from yarnflow.core.files import FileStatus, HeldDirectory
 from yarnflow.errors import FileMissing, StorageError, StorageUnavailable
 from yarnflow.fs.by_path import DirectoryByPath

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
-from yarnflow.config.hadoop_paths import names_file_system, with_file_system
+from yarnflow.config.hadoop.paths import names_file_system, with_file_system
 from yarnflow.config.held_directories import delete_tree
 from yarnflow.core.uris import split_uri
 from yarnflow.errors import FileMissing, StateDamaged, StorageError

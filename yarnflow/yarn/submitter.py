@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from yarnflow.config.directories import cache_directory
-from yarnflow.config.hadoop_conf import HadoopConf
+from yarnflow.config.hadoop.conf import HadoopConf
 from yarnflow.core.yarn import ApplicationSpec, YarnCluster
 from yarnflow.errors import (
     QueueUnavailable,

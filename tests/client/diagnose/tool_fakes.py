@@ -9,7 +9,7 @@ from typing import Any
 
 from yarnflow.client.yarn.aggregated_logs import CollectedLine
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.hadoop_conf import HadoopConf
+from yarnflow.config.hadoop.conf import HadoopConf
 from yarnflow.core.yarn import (
     Application,
     ApplicationState,

@@ -23,7 +23,7 @@ from tests.client.yarn.submits import (
 from tests.client.yarn.yarn_fakes import World, job_id
 from tests.patience import PATIENCE
 from yarnflow.client.cluster import SilentListener
-from yarnflow.client.job_key import JobKey
+from yarnflow.client.programs.job_key import JobKey
 from yarnflow.client.yarn import submission as yarn_submit
 from yarnflow.client.yarn.aggregated_logs import CollectedLine
 from yarnflow.client.yarn.applications import ApplicationCluster

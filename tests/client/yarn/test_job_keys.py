@@ -12,7 +12,7 @@ import pytest
 from tests.client.yarn.submits import Client, applications, keys, running, submission, submit_world
 from tests.client.yarn.yarn_fakes import World, job_id
 from tests.patience import PATIENCE
-from yarnflow.client.job_key import JobKey
+from yarnflow.client.programs.job_key import JobKey
 from yarnflow.client.yarn.job_owners import JobOwners
 from yarnflow.core.messages import JobOverview, JobSubmitted
 from yarnflow.core.states import JobStatus

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 import pytest
 
 from tests.entrypoint.yarn.test_container import deployment, entered
-from yarnflow.config.hadoop_conf import HadoopConf
+from yarnflow.config.hadoop.conf import HadoopConf
 from yarnflow.core.cluster_result import ClusterResult
 from yarnflow.core.ids import DriverId
 from yarnflow.core.states import JobStatus

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from yarnflow.client.job_key import JobKeyChoice
+from yarnflow.client.programs.job_key import JobKeyChoice
 from yarnflow.client.yarn.specification import shipped_configuration
 from yarnflow.config.conf_file import CONF_FILE_NAME
 from yarnflow.config.configuration import Configuration

@@ -41,7 +41,7 @@ from yarnflow.airflow.hooks.questions import Failure, JobState
 from yarnflow.airflow.hooks.rest import Access, AsyncRestClient, RestClient
 from yarnflow.airflow.hooks.settings import Settings, connection_settings
 from yarnflow.airflow.hooks.submission import Submit, submit_arguments
-from yarnflow.config.hadoop_conf import HadoopConf
+from yarnflow.config.hadoop.conf import HadoopConf
 from yarnflow.config.options.client import TARGET
 from yarnflow.core.states import JobStatus
 from yarnflow.errors import ApplicationNotFound, RpcUnavailable, YarnUnavailable

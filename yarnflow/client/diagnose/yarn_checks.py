@@ -20,7 +20,7 @@ from yarnflow.client.diagnose.checks import Check
 from yarnflow.client.yarn.high_availability import check_quorum
 from yarnflow.client.yarn.services import YarnServices, yarn_services
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.hadoop_conf import HadoopConf
+from yarnflow.config.hadoop.conf import HadoopConf
 from yarnflow.config.options import yarn
 from yarnflow.core.yarn import DeploymentMode
 from yarnflow.errors import ConfigError, StorageError, YarnError, YarnUnavailable

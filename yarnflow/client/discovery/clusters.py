@@ -19,7 +19,7 @@ from yarnflow.client.discovery.asking import Candidate, Silent, ask, one_line, w
 from yarnflow.client.local import clusters_here, found_local_clusters
 from yarnflow.client.targets import REMOTE, names_standalone
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.hadoop_variables import names_hadoop
+from yarnflow.config.hadoop.variables import names_hadoop
 from yarnflow.config.options import client, cluster
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobDetails, JobOverview, RestAccess

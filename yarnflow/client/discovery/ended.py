@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from yarnflow.client.yarn.applications import connect_application
 from yarnflow.client.yarn.services import YarnServices
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.hadoop_variables import names_hadoop
+from yarnflow.config.hadoop.variables import names_hadoop
 from yarnflow.config.options import yarn
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobDetails

@@ -11,8 +11,8 @@ from glob import glob
 from pathlib import Path
 from typing import Final
 
-from yarnflow.config.hadoop_paths import with_file_system
-from yarnflow.config.hadoop_variables import names_hadoop
+from yarnflow.config.hadoop.paths import with_file_system
+from yarnflow.config.hadoop.variables import names_hadoop
 from yarnflow.config.options import job
 from yarnflow.core.jars.request import SPARK_JARS
 from yarnflow.core.uris import file_uri, split_uri

@@ -18,7 +18,7 @@ from typing import Final
 
 from yarnflow.client.background import in_background
 from yarnflow.client.cluster import JobCluster, JobListener, ProgramCluster
-from yarnflow.client.job_key import JobKey
+from yarnflow.client.programs.job_key import JobKey
 from yarnflow.client.yarn.applications import ApplicationCluster
 from yarnflow.client.yarn.follow import Follower, await_first_job, leave
 from yarnflow.client.yarn.high_availability import check_quorum, forget_cluster

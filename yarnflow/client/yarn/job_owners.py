@@ -14,13 +14,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from yarnflow.client.job_key import JobKey
+from yarnflow.client.programs.job_key import JobKey
 from yarnflow.client.yarn.applications import ApplicationCluster, mode_of
 from yarnflow.client.yarn.services import YarnServices
 from yarnflow.client.yarn.start import Note, StartWatch
 from yarnflow.config.options import client
+from yarnflow.core.ha.program_keys import are_different
 from yarnflow.core.ids import JobId
-from yarnflow.core.job.program_keys import are_different
 from yarnflow.core.messages import JobSubmitted
 from yarnflow.core.ports import Clock
 from yarnflow.core.yarn import Application, DeploymentMode

@@ -21,7 +21,7 @@ from yarnflow.core.files import FileSystem
 from yarnflow.errors import ConfigError, InvalidOption
 
 if TYPE_CHECKING:
-    from yarnflow.config.hadoop_conf import HadoopConf
+    from yarnflow.config.hadoop.conf import HadoopConf
     from yarnflow.core.ports import GatewayFactory
     from yarnflow.core.yarn import YarnCluster, YarnSubmitter
     from yarnflow.staging.layout import StagingLayout
@@ -113,7 +113,7 @@ def yarn_services(
         Libraries are not installed.
     """
     with libraries():
-        from yarnflow.config.hadoop_conf import HadoopConf
+        from yarnflow.config.hadoop.conf import HadoopConf
         from yarnflow.yarn.web.resource_manager import ResourceManagerRest
 
         conf = HadoopConf.load(environ)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from yarnflow.client.cluster import JobCluster
-from yarnflow.client.job_key import JobKey
+from yarnflow.client.programs.job_key import JobKey
 from yarnflow.client.yarn.applications import (
     ApplicationCluster,
     connect_application,

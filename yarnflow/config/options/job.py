@@ -95,10 +95,10 @@ JOB_KEY: Final[ConfigOption[str]] = declare.string(
     "",
     _JOB,
     "At most one live job has a given key (in one cluster; on YARN, of one user). client.on-existing "
-    "decides what a second submit with the same key does; if it runs another text of the program or has other "
-    "arguments, it is refused. Empty = on clusters that continue after the command has ended, made of the "
-    "user, the program's path and the job's name (with target yarn-application the program's name); else no "
-    "key.",
+    "decides what a second submit with the same key does; if it runs another text of the program or has "
+    "other arguments, it is refused. Empty = on clusters that continue after the command has ended, made of "
+    "the user, the program's path and the job's name (with target yarn-application the program's name); else "
+    "no key.",
 )
 MICRO_BATCH_INTERVAL_MS: Final[ConfigOption[int]] = declare.duration(
     "execution.micro-batch.interval",

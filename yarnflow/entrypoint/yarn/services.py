@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from yarnflow.config.hadoop_conf import HadoopConf
+from yarnflow.config.hadoop.conf import HadoopConf
 from yarnflow.core.files import FileSystem
 from yarnflow.core.yarn import YarnCluster
 from yarnflow.fs.file_systems import open_file_system

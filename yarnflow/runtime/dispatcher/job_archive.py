@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from yarnflow.config.options.job import STATE_RECOVERY_PATH
 from yarnflow.core.checkpoint.messages import CheckpointKind
 from yarnflow.core.ha.ports import JobStores, LatestState
+from yarnflow.core.ha.program_keys import are_different, other_program_left, was_lost
 from yarnflow.core.ids import DriverId, JobId
-from yarnflow.core.job.program_keys import are_different, other_program_left, was_lost
 from yarnflow.core.messages import JobDetails, JobSubmission
 from yarnflow.core.states import JobStatus
 from yarnflow.core.uris import split_uri

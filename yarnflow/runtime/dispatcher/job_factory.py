@@ -13,7 +13,7 @@ from pathlib import Path
 
 from yarnflow.config.checkpoint_root import cluster_storage, shared_checkpoint_root
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.hadoop_paths import with_file_system
+from yarnflow.config.hadoop.paths import with_file_system
 from yarnflow.config.options import cluster as cluster_options
 from yarnflow.config.options import ha as ha_options
 from yarnflow.config.options import job as job_options

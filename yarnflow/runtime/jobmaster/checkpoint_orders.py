@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from yarnflow.config.hadoop_paths import with_file_system
+from yarnflow.config.hadoop.paths import with_file_system
 from yarnflow.core.checkpoint.manifest import savepoint_name
 from yarnflow.core.checkpoint.messages import CheckpointKind, CheckpointOrder, CheckpointRequest
 from yarnflow.core.messages import JobSubmission

@@ -18,8 +18,8 @@ from typing import Final
 from yarnflow.core.checkpoint.manifest import METADATA_FILE, checkpoint_id_of
 from yarnflow.core.checkpoint.messages import CheckpointKind, RestoredState, RestoreSettings
 from yarnflow.core.ha.ports import UNMARKED, LatestState, LostJob
+from yarnflow.core.ha.program_keys import are_different, other_program_left, was_lost
 from yarnflow.core.ids import JobId
-from yarnflow.core.job.program_keys import are_different, other_program_left, was_lost
 from yarnflow.core.messages import JobSubmission
 from yarnflow.errors import DuplicateJob, StateUndecided, YarnflowError
 from yarnflow.runtime.jobmaster.services import JobMasterServices, JobMasterSettings

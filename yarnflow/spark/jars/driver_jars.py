@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from yarnflow.config.hadoop_paths import with_file_system
+from yarnflow.config.hadoop.paths import with_file_system
 from yarnflow.core.jars.request import JarRequest, check_files, jars_of, with_jars
 from yarnflow.core.uris import file_uri, split_uri
 from yarnflow.spark.jars import ivy

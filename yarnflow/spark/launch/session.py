@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from yarnflow.config.hadoop_paths import with_file_systems
+from yarnflow.config.hadoop.paths import with_file_systems
 from yarnflow.core.hosts import bind_address
 from yarnflow.core.resources.attachment import TASK_THREADS_VARIABLE, ExecutorAttachment
 from yarnflow.errors import InvalidOption

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 from typing import Any, Final
 
-from yarnflow.config.hadoop_paths import names_file_system
+from yarnflow.config.hadoop.paths import names_file_system
 from yarnflow.spark.checkpoints.saved_queries import SavedState
 from yarnflow.spark.script.places import CallPlaces, QueryNames
 

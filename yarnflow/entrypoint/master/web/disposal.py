@@ -13,8 +13,8 @@ from typing import Protocol
 
 from yarnflow.config.checkpoint_root import cluster_storage
 from yarnflow.config.configuration import Configuration
-from yarnflow.config.hadoop_conf import HadoopConf
-from yarnflow.config.hadoop_variables import names_hadoop
+from yarnflow.config.hadoop.conf import HadoopConf
+from yarnflow.config.hadoop.variables import names_hadoop
 from yarnflow.config.options import job
 from yarnflow.core.checkpoint.messages import CheckpointKind, JobCheckpoints
 from yarnflow.core.files import FileSystems

@@ -3,8 +3,8 @@
 A program that imports yarnflow or pyflink, itself or through modules of its own (beside it, or shipped
 with it), is a DataStream program whose main runs in this process and builds the job graph. One that
 imports pyspark is a script whose main runs in the driver. Where its text does not tell, it runs here
-until it imports one of them (:mod:`yarnflow.client.program_kind`). Nothing of the program runs before
-its syntax was checked.
+until it imports one of them (:mod:`yarnflow.client.programs.program_kind`). Nothing of the program runs
+before its syntax was checked.
 
 Flink counterpart: ``PackagedProgram``; PyFlink's ``PythonDriver``.
 """
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Final
 
 import yarnflow
-from yarnflow.client.program_kind import KindTeller, ScriptFound, kind_of
+from yarnflow.client.programs.program_kind import KindTeller, ScriptFound, kind_of
 from yarnflow.core.messages import ProgramKind
 from yarnflow.errors import (
     ConfigError,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from yarnflow.client.program import load_program, run_main
-from yarnflow.client.program_kind import ScriptFound
+from yarnflow.client.programs.program import load_program, run_main
+from yarnflow.client.programs.program_kind import ScriptFound
 from yarnflow.core.messages import ProgramKind
 from yarnflow.errors import (
     GraphError,
@@ -137,7 +137,7 @@ def test_failure_shows_the_users_frames_only(tmp_path: Path) -> None:
     text = caught.value.traceback_text
     assert f'File "{path}", line 2, in f' in text and "return 1 / x" in text
     assert "KeyError" in text  # what it happened during
-    assert "client/program.py" not in text
+    assert "client/programs/program.py" not in text
 
 
 def test_own_errors_and_exits_pass_unchanged(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from yarnflow.client.job_key import JobKey, JobKeyChoice, ProgramIdentity
+from yarnflow.client.programs.job_key import JobKey, JobKeyChoice, ProgramIdentity
 
 
 def identity(path: Path, text: str = "run()", *arguments: str, user: str = "ada") -> ProgramIdentity:

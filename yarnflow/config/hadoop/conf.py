@@ -18,7 +18,7 @@ from typing import Final
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
-from yarnflow.config.hadoop_variables import HADOOP_VARIABLES
+from yarnflow.config.hadoop.variables import HADOOP_VARIABLES
 from yarnflow.errors import YarnUnavailable
 
 #: read in this order
