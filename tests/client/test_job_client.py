@@ -454,7 +454,7 @@ def test_do_not_attach_to_a_job_that_runs_another_program() -> None:
     executor = ClusterExecutor(FakeConnection(dispatcher), {}, Listener(), keys=_k())
     with pytest.raises(DuplicateJob) as raised:
         executor.submit(_graph())
-    for named in ("key k ", _Taken.OTHER, "--restore latest", "--on-existing replace", "--job-key"):
+    for named in ("job flights", _Taken.OTHER, "--restore latest", "--on-existing replace", "--job-key"):
         assert named in str(raised.value)
     assert executor.clients == [] and dispatcher.cancelled == []
 

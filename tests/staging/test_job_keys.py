@@ -68,6 +68,21 @@ def test_the_first_key_that_asks_gets_that_of_an_earlier_version(
     assert keys.adopt("main", "main@1") and not keys.adopt("main", "main@2")
 
 
+def test_a_program_with_a_key_of_its_own_takes_over_no_other(keys: JobKeys, fs: MemoryFileSystem) -> None:
+    """An earlier client may come later, and its job is another one."""
+    keys.take("main@1", "d1", "j1", live)
+    keys.take("main", "d2", "j2", live)
+    fs.delete(f"{LAYOUT.job_key('main')}/owner")
+    assert not keys.adopt("main", "main@1")
+
+
+def test_who_attaches_by_a_chosen_key_does_not_own_it(keys: JobKeys, fs: MemoryFileSystem) -> None:
+    keys.take("main", "d1", "j1", live)
+    fs.delete(f"{LAYOUT.job_key('main')}/owner")  # as an earlier version leaves it
+    assert isinstance(keys.take("main", "d2", "j2", live), KeyHolder)
+    assert keys.adopt("main", "main@1")
+
+
 def test_a_key_of_this_version_is_not_adopted(keys: JobKeys) -> None:
     """Somebody chose it."""
     keys.take("main", "d1", "j1", live)

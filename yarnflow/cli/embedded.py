@@ -27,6 +27,7 @@ from yarnflow.cli.view import OutputPump, StateLines, submitted_lines
 from yarnflow.client.cluster import NO_PAGE, Page
 from yarnflow.client.executor import ClusterExecutor
 from yarnflow.client.job_client import ClusterJobClient
+from yarnflow.client.programs.job_key import ProgramIdentity
 from yarnflow.config.options import client
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import ClusterOverview, JobDetails
@@ -157,7 +158,9 @@ class EmbeddedExecutor:
         except BaseException:
             output.close()
             raise
-        executor = ClusterExecutor.configured(cluster, configuration, LoggedJobs(output), check_graph)
+        executor = ClusterExecutor.configured(
+            cluster, configuration, LoggedJobs(output), check_graph, ProgramIdentity.of_this_process()
+        )
         return _Running(cluster, executor, output)
 
     def _forget(self) -> None:

@@ -228,7 +228,7 @@ class ClusterExecutor:
             shipped_options(configuration),
             listener,
             attached=configuration.get(client_options.ATTACHED),
-            keys=JobKeyChoice(configuration.get(job.JOB_KEY), None if connection.owned else program),
+            keys=JobKeyChoice(configuration.get(job.JOB_KEY), program, by_default=not connection.owned),
             on_existing=configuration.get(client_options.ON_EXISTING),
             cancel_on_interrupt=configuration.get(client_options.SHUTDOWN_ON_ATTACHED_EXIT),
             timeout_ms=configuration.get(client_options.CLIENT_TIMEOUT_MS),
@@ -310,7 +310,7 @@ class ClusterExecutor:
                 return answer
             if self._on_existing == "attach":
                 if answer.other_program:
-                    raise DuplicateJob(_runs_other_program(key, answer.job_id))
+                    raise DuplicateJob(_runs_other_program(name, answer.job_id))
                 return answer
             if self._on_existing == "fail":
                 cancel = job_command("cancel", self._connection.cluster_of(answer.job_id), answer.job_id)
@@ -389,9 +389,9 @@ class ClusterExecutor:
             raise first
 
 
-def _runs_other_program(key: str, job_id: JobId) -> str:
+def _runs_other_program(name: str, job_id: JobId) -> str:
     return (
-        f"job key {key} belongs to the live job {job_id}, which runs another text of the program or has "
-        "other arguments; submit with --on-existing replace to take its place (and --restore latest to go on "
-        "from its state), or with another --job-key to run beside it"
+        f"job {name}: its job key belongs to the live job {job_id}, which runs another text of the program "
+        "or has other arguments; submit with --on-existing replace to take its place (and --restore latest "
+        "to go on from its state), or with another --job-key to run beside it"
     )

@@ -32,6 +32,8 @@ class ClusterResult:
     #: the job that decided, empty without one
     job_id: str = ""
     details: JobDetails | None = None
+    #: code of the error with which the job or the program was refused; empty = it was not
+    error_code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,9 @@ def cluster_result(jobs: Sequence[JobDetails], program: ProgramEnd | None = None
             if details.overview.status is status:
                 return _of_job(details)
     if program is not None and program.exit_status != 0:
-        return ClusterResult(JobStatus.FAILED, program_diagnostics(program))
+        error = error_from_exit(program.exit_status, program.output_tail)
+        code = "" if error is None else error.code
+        return ClusterResult(JobStatus.FAILED, program_diagnostics(program), error_code=code)
     if jobs:
         return _of_job(jobs[-1])
     return ClusterResult(JobStatus.FINISHED)
@@ -102,7 +106,7 @@ def cluster_result(jobs: Sequence[JobDetails], program: ProgramEnd | None = None
 
 def refused_job(error: YarnflowError, job_id: str) -> ClusterResult:
     """The end of a cluster whose only job was not accepted."""
-    return ClusterResult(JobStatus.FAILED, error.message, job_id)
+    return ClusterResult(JobStatus.FAILED, error.message, job_id, error_code=error.code)
 
 
 def program_diagnostics(program: ProgramEnd) -> str:

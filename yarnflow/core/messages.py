@@ -94,7 +94,7 @@ class JobSubmission:
     script_argv: tuple[str, ...] = ()
     #: state to start from; None = none
     restore: RestoreSettings | None = None
-    #: of the program and its arguments; empty: an earlier version submitted the job
+    #: of the program and its arguments; empty = not known
     program_digest: str = ""
     #: what an earlier version would have made the job's key; empty: the user chose ``job_key``
     earlier_job_key: str = ""

@@ -111,6 +111,8 @@ class ApplicationResult:
     status: str
     diagnostics: str = ""
     details: JobDetails | None = None
+    #: code of the error with which its job or program was refused; empty = it was not
+    error_code: str = ""
 
 
 class ApplicationDirectory:

@@ -93,12 +93,13 @@ class JobKeys:
         self._yarn_cluster: Final = yarn_cluster
 
     def adopt(self, earlier_key: str, key: str) -> bool:
-        """Tell whether a key that an earlier version took is that of the programs of another one.
+        """Take over the key of an earlier version's job for a program with the key ``key``.
 
-        The first that asks gets it; False when no earlier version had it.
+        The first that asks gets it for good; False when another one has it, when no earlier version had it,
+        or when the program has a key of its own already.
         """
         directory = self._layout.job_key(earlier_key)
-        if not self._fs.list(directory):
+        if not self._fs.list(directory) or self._fs.list(self._layout.job_key(key)):
             return False
         owner = f"{directory}/{_OWNER}"
         return self._fs.create(owner, key.encode()) or self._fs.read(owner) == key.encode()
@@ -130,8 +131,9 @@ class JobKeys:
         """
         directory = self._layout.job_key(key)
         self._fs.make_directory(directory, permission=0o700)
-        if self._fs.status(f"{directory}/{_OWNER}") is None:
-            self._fs.create(f"{directory}/{_OWNER}", key.encode())
+        if not self._fs.list(directory):
+            # before others can see it, so that nobody takes it for one of an earlier version
+            self._mark(directory, key)
         for _ in range(_MAX_TRIES):
             generation = self._newest(key)
             if generation:
@@ -153,10 +155,17 @@ class JobKeys:
                 self._fs.delete(self._layout.generation(key, mine))
                 continue
             self._clean(key, mine)
+            self._mark(directory, key)
             return KeyTaken(mine)
         raise StorageError(
             f"job key {key!r} in {self._where(key)} is being taken by many clients at once; submit again"
         )
+
+    def _mark(self, directory: str, key: str) -> None:
+        """Say whose key it is, unless somebody has: from now on it is not one of an earlier version."""
+        owner = f"{directory}/{_OWNER}"
+        if self._fs.status(owner) is None:
+            self._fs.create(owner, key.encode())
 
     def set_application(self, key: str, generation: int, application_id: str) -> bool:
         """Bind a generation to its application; False = the key was taken over, so the job must not run.

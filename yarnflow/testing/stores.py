@@ -288,15 +288,17 @@ class FakeLatestStates:
     def begin(self, job_key: str, job_id: JobId, program: str = "") -> None:
         """Add to :attr:`jobs`."""
         self._fail()
-        self.owners.setdefault(job_key, job_key)
+        if program:
+            self.owners.setdefault(job_key, job_key)
         jobs = self.jobs.setdefault(job_key, [])
         if job_id not in jobs:
             jobs.append(job_id)
 
     def adopt(self, earlier_key: str, job_key: str) -> bool:
-        """Tell whether the key is owned by the other one, which owns it if nobody does."""
+        """Have the key owned by the other one, if nobody owns it and that one is not there itself."""
         self._fail()
-        if earlier_key not in self.states:
+        known = {*self.states, *self.jobs}
+        if earlier_key not in known or job_key in known:
             return False
         return self.owners.setdefault(earlier_key, job_key) == job_key
 

@@ -100,16 +100,41 @@ def test_a_job_does_not_replace_the_next_one_of_its_key(fs: MemoryFileSystem) ->
 def test_the_first_key_that_asks_gets_what_an_earlier_version_left(fs: MemoryFileSystem) -> None:
     states = master(fs, 1)
     assert not states.adopt("main", "main@1"), "there is nothing"
+    # a job of an earlier version, which a master of this one runs, says nothing of its program
     states.begin("main", FIRST)
     states.write(state(1, key="main"))
-    assert not states.adopt("main", "main@1"), "this version wrote it, so somebody chose the key"
-    for path in fs.paths("/state/job-keys"):
-        if path.endswith("/owner"):
-            fs.delete(path)
     assert states.adopt("main", "main@1") and master(fs, 2).adopt("main", "main@1")
     assert not states.adopt("main", "main@2")
-    states.begin("main", SECOND)
+    states.begin("main", SECOND, "digest")
     assert states.adopt("main", "main@1") and not states.adopt("main", "main@2")
+
+
+def test_a_key_that_somebody_chose_is_not_taken_over(fs: MemoryFileSystem) -> None:
+    master(fs, 1).begin("main", FIRST, "digest")
+    assert not master(fs, 1).adopt("main", "main@1")
+
+
+def test_a_program_with_a_key_of_its_own_takes_over_no_other(fs: MemoryFileSystem) -> None:
+    """An earlier client may come later, and its job is another one."""
+    states = master(fs, 1)
+    states.begin("main@1", FIRST, "digest")
+    states.begin("main", SECOND)
+    assert not states.adopt("main", "main@1")
+
+
+def test_what_a_job_ran_is_deleted_with_its_place() -> None:
+    clock = ManualClock()
+    fs = MemoryFileSystem(clock)
+    states = master(fs, 1)
+    states.begin("key", FIRST, "digest")
+    states.begin("key", SECOND, "digest")
+    clock.advance(91 * 86_400_000)
+    states.write(replace(state(1, SECOND), written_ms=clock.now_ms()))
+    names = {path.rpartition("/")[2] for path in fs.paths("/state/job-keys")}
+    assert {name for name in names if name.endswith((".job", ".program"))} == {
+        "0000000002.job", "0000000002.program",
+    }  # fmt: skip
+    assert "owner" in names
 
 
 def test_what_a_job_ran_is_known_from_its_begin_on(fs: MemoryFileSystem) -> None:

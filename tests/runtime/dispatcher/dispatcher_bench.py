@@ -129,6 +129,10 @@ def _checkpoint_root(options: Mapping[str, str]) -> str:
     return options.get("execution.checkpointing.dir", "hdfs://nn/cp")
 
 
+def _goes_on_unasked(submission: JobSubmission) -> bool:
+    return submission.restore is None
+
+
 class Bench:
     """A Dispatcher with fake jobs."""
 
@@ -160,7 +164,7 @@ class Bench:
             self,
             self.ended.set,
             1_000,
-            JobArchive(self.stores, _checkpoint_root, self._settle),
+            JobArchive(self.stores, _checkpoint_root, self._settle, _goes_on_unasked),
             InlineEffects(),
             max_jobs,
             on_ended=self._over,

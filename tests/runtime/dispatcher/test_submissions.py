@@ -88,6 +88,34 @@ def test_a_job_does_not_go_on_from_another_program_unasked(
     assert not bench.jobs and bench.submit(JOB, "daily") == (JOB, False), "the key is free"
 
 
+def _named(key: str, earlier: str, job_id: JobId) -> JobSubmission:
+    return JobSubmission(
+        job_id, "j", ProgramKind.GRAPH, "", {}, key, program_digest="d1", earlier_job_key=earlier
+    )
+
+
+def test_a_program_waits_for_the_key_that_an_earlier_version_gave_it() -> None:
+    bench = Bench()
+    bench.submit(JOB, "daily")
+    bench.stores.latest.begin("daily", JOB)
+    bench.mailbox.run_pending()
+    answer = bench.dispatcher.submit_job(_named("daily@1", "daily", OTHER))
+    assert answer == JobSubmitted(JOB, attached_to_existing=True)
+    bench.board.publish(details(JOB, JobStatus.CANCELED))
+    with pytest.raises(RpcTimeout, match="job key daily has ended.*try again"):
+        bench.dispatcher.submit_job(_named("daily@1", "daily", OTHER))
+    other = bench.dispatcher.submit_job(_named("daily@2", "daily", OTHER))
+    assert other == JobSubmitted(OTHER), "the first that asked has it"
+
+
+def test_a_job_is_not_accepted_while_nobody_knows_whose_key_it_has() -> None:
+    bench = Bench()
+    bench.stores.latest.error = StorageUnavailable("no NameNode")
+    with pytest.raises(StorageUnavailable):
+        bench.dispatcher.submit_job(_named("daily@1", "daily", OTHER))
+    assert not bench.jobs
+
+
 RESTORES: dict[str, tuple[RestoreSettings | None, dict[str, str]]] = {
     "option": (None, {"execution.state-recovery.path": "file:///savepoint"}),
     "submission": (RestoreSettings("file:///savepoint"), {"execution.state-recovery.path": "none"}),

@@ -187,6 +187,16 @@ def test_a_job_does_not_start_beside_the_output_of_one_lost_before_its_first_che
         assert part in error.message
 
 
+@pytest.mark.parametrize("path", ["", SAVED.path])
+def test_a_job_does_not_start_as_a_lost_one_of_another_program(path: str) -> None:
+    """Where there is nothing to go on from, the batches it has begun matter more."""
+    stores = FakeJobStores()
+    stores.latest.lost_job = LostJob(JobId("c" * 32), "hdfs://nn/c", (("counts", 3),), path, program="d1")
+    bench = Bench(stores=stores, restore_if_lost=True, job_key="flights", program_digest="d2").start()
+    error = bench.details.error
+    assert error is not None and error.code == (DuplicateJob if path else StateUndecided).code
+
+
 def test_a_job_starts_as_one_that_was_lost_before_it_went_on() -> None:
     stores = left("CANCELED")
     stores.latest.lost_job = LostJob(JobId("c" * 32), "hdfs://nn/c", (("counts", 3),), SAVED.path)

@@ -308,7 +308,7 @@ def partition_custom(partitioner: Any, key_selector: Any, origin: str) -> Defini
 
 
 def partition_by_key(key: KeyBy, origin: str) -> Definition:
-    """``key_by`` in front of what has no keyed state."""
+    """Define ``key_by`` in front of what has no keyed state."""
 
     def define(schemas: Inputs) -> Resolved:
         return PartitionByKey(key.selector(schemas[0], origin, "key_by")), same_output(schemas)

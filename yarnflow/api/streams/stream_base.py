@@ -192,7 +192,7 @@ class StreamBase(Settings, Generic[S]):
         return Input(self._transformation, strategy or self._strategy, self._pinned and strategy is None)
 
     def _input_of_function(self) -> Input:
-        """This stream as the input of a function on elements without keyed state."""
+        """Return this stream as the input of a function on elements without keyed state."""
         return self._input()
 
     def _then(

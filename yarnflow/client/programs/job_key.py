@@ -1,4 +1,4 @@
-"""Which key the jobs of a program have.
+"""The keys of a program's jobs.
 
 A file's name says little: half of the world's programs are called ``main.py``.  So the key that nobody chose
 is made of who submits, where the program is, and the job's name.  Whether the program and its arguments are
@@ -7,10 +7,11 @@ still the same is told by a digest that goes with the job, whoever chose the key
 
 from __future__ import annotations
 
-import getpass
 import hashlib
 import json
 import os
+import pwd
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,17 +56,28 @@ class ProgramIdentity:
             In place of the path.
         """
         parts = [_digest(content), list(arguments), [_digest_of_file(Path(file)) for file in files]]
-        return cls(user_name(), location or str(path.resolve()), _digest(json.dumps(parts).encode()))
+        return cls(_user_name(), location or str(path.resolve()), _digest(json.dumps(parts).encode()))
+
+    @classmethod
+    def of_this_process(cls) -> ProgramIdentity | None:
+        """Return that of the program that Python runs; None where it has no file, as in a notebook."""
+        name = getattr(sys.modules.get("__main__"), "__file__", None)
+        if name is None:
+            return None
+        try:
+            return cls.of_file(Path(name), Path(name).read_bytes(), sys.argv[1:])
+        except OSError:
+            return None
 
 
 @dataclass(frozen=True, slots=True)
 class JobKey:
-    """The key of one job; all empty = it has none."""
+    """The key of one job, and what goes with it; empty = it has none."""
 
     key: str = ""
-    #: what an earlier version would have made it; empty = the user chose the key
+    #: what an earlier version would have made it; empty = the user chose the key, or that is decided
     earlier: str = ""
-    #: of what the job runs
+    #: of what the job runs; empty = not known
     digest: str = ""
 
     @classmethod
@@ -82,11 +94,16 @@ class JobKeyChoice:
     chosen : str
         ``pipeline.job-key``.
     program : ProgramIdentity, optional
-        Whose jobs have keys of their own if nobody has chosen one; None = they have none.
+        None = not known.
+    by_default : bool
+        Whether jobs have keys if nobody has chosen one, and the program is known.
     """
 
-    def __init__(self, chosen: str = "", program: ProgramIdentity | None = None) -> None:
+    def __init__(
+        self, chosen: str = "", program: ProgramIdentity | None = None, *, by_default: bool = True
+    ) -> None:
         self._chosen = chosen
+        self._by_default = by_default
         self._program = program
         self._used: dict[str, int] = {}
 
@@ -98,7 +115,7 @@ class JobKeyChoice:
         digest = self._program.digest if self._program is not None else ""
         if self._chosen:
             return JobKey(self._numbered(self._chosen), digest=digest)
-        if self._program is None:
+        if self._program is None or not self._by_default:
             return JobKey()
         mark = _digest(f"{self._program.user}\0{self._program.location}".encode())[:_MARK_DIGITS]
         numbered = self._numbered(name)
@@ -110,9 +127,12 @@ class JobKeyChoice:
         return key if used == 1 else f"{key}#{used}"
 
 
-def user_name() -> str:
-    """Return who submits, as Hadoop's client does where Kerberos does not say it."""
-    return os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+def _user_name() -> str:
+    """Return the operating system's user; on YARN each of Hadoop's users has keys of their own anyway."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())  # in containers users may have no name
 
 
 def _digest_of_file(path: Path) -> str:

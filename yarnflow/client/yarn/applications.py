@@ -35,6 +35,7 @@ from yarnflow.errors import (
     StorageError,
     YarnError,
     YarnflowError,
+    error_from_code,
 )
 from yarnflow.staging.deployment import ApplicationDirectory, ApplicationResult
 from yarnflow.staging.layout import APPLICATION_TAG, deployment_tag, job_tag, skein_directory
@@ -365,7 +366,11 @@ class ApplicationCluster:
             return None
         if not application.state.ended:
             return None
-        return ended_error(application, "" if result is None else result.diagnostics)
+        if result is None:
+            return ended_error(application)
+        failure = ended_error(application, result.diagnostics)
+        # with the exit status that the same refusal has where no application was started
+        return error_from_code(result.error_code, failure.message) if result.error_code else failure
 
     def close(self) -> None:
         with self._lock:

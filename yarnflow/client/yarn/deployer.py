@@ -165,8 +165,11 @@ class YarnDeployer:
         submission = replace(
             submission, configuration=stage_jars(submission.configuration, lambda: self._cache)
         )
+        key = self._with_key(JobKey.of(submission))
+        # decided here: the JobManager's own records are others
+        submission = replace(submission, job_key=key.key, earlier_job_key="")
         request = Request(submission.name, required_slots, submission=submission)
-        return self._submit(request, JobKey.of(submission), submission.job_id)
+        return self._submit(request, key, submission.job_id)
 
     def submit_program(
         self, name: str, arguments: Sequence[str], required_slots: int, key: JobKey
@@ -175,7 +178,7 @@ class YarnDeployer:
         options = ("-pyfs", ",".join(others)) if others else ()
         argv = (*options, program, *arguments)
         request = Request(name, required_slots, program_argv=argv, options=self._staged_jars())
-        return self._submit(request, key, "")
+        return self._submit(request, self._with_key(key), "")
 
     def _staged_jars(self) -> dict[str, str]:
         """What of the configuration changes for containers, as its jars are on HDFS then."""
@@ -207,8 +210,6 @@ class YarnDeployer:
         return describe(spec)
 
     def _submit(self, request: Request, key: JobKey, job_id: str) -> JobSubmitted:
-        if key.key:
-            key = self._key_owners().with_key(key)
         while True:
             if key.key:
                 taken = self._take(key, job_id)
@@ -221,6 +222,9 @@ class YarnDeployer:
             found = JobId(job_id) if job_id else self._awaited_job(cluster)
             self._clusters[found] = cluster
             return JobSubmitted(found)
+
+    def _with_key(self, key: JobKey) -> JobKey:
+        return self._key_owners().with_key(key) if key.earlier else key
 
     def _key_owners(self) -> JobOwners:
         if self._owners is None:

@@ -103,9 +103,8 @@ class JobOwners:
 
     def with_key(self, key: JobKey) -> JobKey:
         """Return a program's key, which an earlier version may have called otherwise."""
-        if key.earlier and self.keys.adopt(key.earlier, key.key):
-            return replace(key, key=key.earlier)
-        return key
+        is_earlier = bool(key.earlier) and self.keys.adopt(key.earlier, key.key)
+        return replace(key, key=key.earlier if is_earlier else key.key, earlier="")
 
     def claim(
         self, key: JobKey, deployment_id: str, job_id: str

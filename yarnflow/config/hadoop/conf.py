@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import pwd
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,8 +22,9 @@ from yarnflow.config.hadoop.variables import HADOOP_VARIABLES
 from yarnflow.errors import YarnUnavailable
 
 #: read in this order
-_SITE_FILES: Final = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml")
-_REQUIRED_FILES: Final = ("core-site.xml", "yarn-site.xml")
+CORE_SITE: Final = "core-site.xml"
+YARN_SITE: Final = "yarn-site.xml"
+_SITE_FILES: Final = (CORE_SITE, "hdfs-site.xml", YARN_SITE)
 _ADVICE: Final = "set HADOOP_CONF_DIR to the cluster's client configuration"
 #: old name → present one
 _DEPRECATED: Final[Mapping[str, str]] = {
@@ -57,10 +58,18 @@ class HadoopConf:
     properties: Mapping[str, str]
 
     @classmethod
-    def load(cls, environ: Mapping[str, str]) -> HadoopConf:
+    def load(
+        cls, environ: Mapping[str, str], required: Sequence[str] = (CORE_SITE, YARN_SITE)
+    ) -> HadoopConf:
         """Read the directory that ``HADOOP_CONF_DIR`` names.
 
         ``YARN_CONF_DIR`` and ``$HADOOP_HOME/etc/hadoop`` are tried after it, when it is not set.
+
+        Parameters
+        ----------
+        environ : mapping
+        required : sequence of str
+            Files that must be there.
 
         Raises
         ------
@@ -70,7 +79,7 @@ class HadoopConf:
         name, directory = _find(environ)
         if not directory.is_dir():
             raise YarnUnavailable(f"{name} is {directory}, which is not a directory; {_ADVICE}")
-        for file in _REQUIRED_FILES:
+        for file in required:
             if not (directory / file).is_file():
                 raise YarnUnavailable(f"there is no {file} in {directory} ({name}); {_ADVICE}")
         raw: dict[str, str] = {}

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from yarnflow.config.hadoop.conf import HadoopConf
+from yarnflow.config.hadoop.conf import CORE_SITE, HadoopConf
 from yarnflow.errors import ConfigError
 
 #: with any number of slashes but two, behind which an authority would be
@@ -32,7 +32,7 @@ def with_file_system(uri: str, environ: Mapping[str, str] = os.environ) -> str:
     found = _WITHOUT_AUTHORITY.fullmatch(uri)
     if found is None:
         return uri
-    conf = HadoopConf.load(environ)
+    conf = HadoopConf.load(environ, (CORE_SITE,))
     if not conf.default_fs.startswith("hdfs://"):
         raise ConfigError(
             f"{uri} does not say which HDFS, and fs.defaultFS in {conf.directory} is {conf.default_fs}; "

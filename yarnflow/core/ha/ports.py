@@ -422,9 +422,10 @@ class LatestStates(Protocol):
         """
 
     def adopt(self, earlier_key: str, job_key: str) -> bool:
-        """Tell whether what an earlier version's jobs left under a key is that of another key's jobs.
+        """Take over what an earlier version's jobs left under a key, for a program with the key ``job_key``.
 
-        The first key that asks gets it; False when there is nothing.
+        The first that asks gets it for good; False when another one has it, when there is nothing, or when
+        the program has a key of its own already.
         """
 
     def read(self, job_key: str) -> LatestState | None:

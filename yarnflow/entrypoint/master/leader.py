@@ -242,7 +242,7 @@ class Leader:
             self.resource_manager,
             on_done,
             timeout_ms,
-            JobArchive(parts.stores, jobs.checkpoint_root, jobs.settle),
+            JobArchive(parts.stores, jobs.checkpoint_root, jobs.settle, jobs.goes_on_unasked),
             parts.effects,
             parts.max_jobs,
             faults.inject,

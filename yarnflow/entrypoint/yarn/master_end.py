@@ -38,6 +38,8 @@ class End:
     #: of the job, where there was one
     job_status: str = ""
     details: JobDetails | None = None
+    #: see :class:`yarnflow.core.cluster_result.ClusterResult`
+    error_code: str = ""
     #: there is no time for good order
     at_once: bool = False
     #: the whole cluster has ended, not only this master of it
@@ -48,7 +50,14 @@ def end_of_cluster(result: ClusterResult, mode: DeploymentMode) -> End:
     """The JobManager says that the work is done."""
     status = _FINAL_STATUS.get(result.status, FinalStatus.FAILED)
     words = "The session was stopped." if mode is DeploymentMode.SESSION else ""
-    return End(status, result.diagnostics or words, result.status.value, result.details, of_cluster=True)
+    return End(
+        status,
+        result.diagnostics or words,
+        result.status.value,
+        result.details,
+        result.error_code,
+        of_cluster=True,
+    )
 
 
 def failed(error: YarnflowError) -> End:
@@ -80,5 +89,7 @@ def leave_result(end: End, directory: ApplicationDirectory, masters: Masters | N
     if masters is not None and not end.of_cluster and masters.others():
         return
     directory.write_result(
-        ApplicationResult(end.job_status or end.status.value, end.diagnostics, end.details)
+        ApplicationResult(
+            end.job_status or end.status.value, end.diagnostics, end.details, end.error_code
+        )
     )

@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 _READABLE: Final = 80
 _JOB: Final = re.compile(r"(\d{10})\.job")
+#: what there is of a job beside its states
+_OF_JOB: Final = re.compile(r"(\d{10})\.(?:job|program)")
 #: whose key it is; without it a directory is of an earlier version
 _OWNER: Final = "owner"
 #: beside the file of a job: the digest of what it runs
@@ -94,16 +96,21 @@ class FileLatestStates:
 
     def begin(self, job_key: str, job_id: JobId, program: str = "") -> None:
         """Have the job come after all jobs of the key that began before.  Idempotent."""
-        number = self._number(job_key, job_id)
         fs, path = self._fs_of(self._of_key(job_key))
-        if fs.status(f"{path}/{_OWNER}") is None:
-            # from now on it is not one of an earlier version
+        # a job of an earlier version, which a master of this one runs, does not say what it runs: its program
+        # still finds it
+        if program and fs.status(f"{path}/{_OWNER}") is None:
+            fs.make_directory(path)
             fs.create(f"{path}/{_OWNER}", job_key.encode())
+        number = self._number(job_key, job_id)
         if program:
             fs.create(f"{path}/{number:010d}{_PROGRAM}", program.encode())
 
     def adopt(self, earlier_key: str, job_key: str) -> bool:
-        """Tell whether what an earlier version's jobs left under a key is that of another key's jobs."""
+        """Take over what an earlier version's jobs left under a key, for a program with another one."""
+        fs, path = self._fs_of(self._of_key(job_key))
+        if fs.list(path):
+            return False
         uri = self._of_key(earlier_key)
         fs, path = self._fs_of(uri)
         if not fs.list(path):
@@ -309,7 +316,7 @@ class _Replaced(Exception):
 
 def _is_outdated(entry: FileStatus, order: _Order, now_ms: int) -> bool:
     """Whether nobody needs a file any more once the record ``order`` is written."""
-    job, record = _JOB.fullmatch(entry.name.replace(_PROGRAM, ".job")), _Order.of(entry.name)
+    job, record = _OF_JOB.fullmatch(entry.name), _Order.of(entry.name)
     if job is not None:
         # without it a job that is taken over late would come after those that followed it
         return int(job[1]) < order.job and entry.modified_ms < now_ms - _JOB_KEPT_MS

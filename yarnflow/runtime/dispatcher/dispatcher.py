@@ -169,6 +169,7 @@ class Dispatcher(JobRouter):
                 f"job {submission.name}: {SUBMISSIONS_AT_ONCE} other jobs are being submitted; try again"
             )
         try:
+            submission = self._archive.with_key(submission)
             self._await_key(submission)
             with self._turn(f"job {submission.name}"):
                 if submission.job_id in self._unrecovered:
@@ -401,7 +402,6 @@ class Dispatcher(JobRouter):
         job_id = submission.job_id
         if self._is_known(job_id):
             return JobSubmitted(job_id)
-        submission = self._archive.with_key(submission)
         key = submission.job_key
         try:
             self._mailbox.call(lambda: self._begin_to_accept(job_id, key), self._call_timeout_ms)

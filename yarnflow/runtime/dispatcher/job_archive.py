@@ -69,10 +69,12 @@ class JobArchive:
         stores: JobStores,
         checkpoint_root: Callable[[Mapping[str, str]], str],
         settle: Callable[[JobSubmission, JobDetails], None],
+        goes_on_unasked: Callable[[JobSubmission], bool],
     ) -> None:
         self._stores = stores
         self._checkpoint_root = checkpoint_root
         self._settle = settle
+        self._goes_on_unasked = goes_on_unasked
 
     def load(self) -> KeptJobs:
         """All jobs there are; what a master left half cleared away is cleared away."""
@@ -213,16 +215,20 @@ class JobArchive:
 
     def with_key(self, submission: JobSubmission) -> JobSubmission:
         """Return a submission with the key of its program, which jobs of an earlier version may have had."""
-        if not submission.earlier_job_key:
+        earlier = submission.earlier_job_key
+        if not earlier:
             return submission
+        submission = replace(submission, earlier_job_key="")
         latest = self._stores.latest_states(self._checkpoint_root(submission.configuration))
         try:
-            is_earlier = latest.adopt(submission.earlier_job_key, submission.job_key)
+            is_earlier = latest.adopt(earlier, submission.job_key)
         except YarnflowError as error:
+            if error.retryable:
+                raise
             # as where Spark alone can read
             logger.info("Keys of earlier versions are not looked for: %s", error)
             return submission
-        return replace(submission, job_key=submission.earlier_job_key) if is_earlier else submission
+        return replace(submission, job_key=earlier) if is_earlier else submission
 
     def _check_state(self, submission: JobSubmission) -> None:
         """The client may be on another machine than the state that it names."""
@@ -248,9 +254,8 @@ class JobArchive:
             )
 
     def _check_program(self, submission: JobSubmission) -> None:
-        """Nobody said that the job goes on from another program's state."""
-        is_asked_for = submission.restore is not None or STATE_RECOVERY_PATH.key in submission.configuration
-        if is_asked_for or not submission.job_key or not submission.program_digest:
+        """Refuse a job that would go on from another program's state, unless somebody said so."""
+        if not submission.program_digest or not self._goes_on_unasked(submission):
             return
         latest = self._stores.latest_states(self._checkpoint_root(submission.configuration))
         try:

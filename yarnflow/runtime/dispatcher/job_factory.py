@@ -248,6 +248,14 @@ class JobMasterFactory:
             logger.warning("A job's options cannot be read, so the cluster's count: %s", error)
             return self._checkpoint_root(self._configuration)
 
+    def goes_on_unasked(self, submission: JobSubmission) -> bool:
+        """Return whether a job goes on from what the last one of its key left, if that one was lost."""
+        try:
+            configuration = self._configuration.with_values(submission.configuration, "a job")
+            return restore_settings(submission, configuration)[1]
+        except ConfigError:
+            return False  # it is refused for that
+
     def _checkpoint_root(self, configuration: Configuration) -> str:
         # the next leader may be elsewhere
         storage = cluster_storage(self._configuration) if self._services.stores.highly_available else ""

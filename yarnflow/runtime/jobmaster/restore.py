@@ -153,7 +153,8 @@ class RestoreChoice:
         if state is not None and state.job_id == self._submission.job_id:
             return ""  # it has started long ago, under an earlier master
         if left.lost is not None:
-            self._check_program(left.lost.job_id, left.lost.program)
+            if left.lost.path:
+                self._check_program(left.lost.job_id, left.lost.program)
             return self._go_on_from(left.lost, state)
         if state is None and wanted is None:
             return self._without_a_record(left.others)
@@ -179,7 +180,7 @@ class RestoreChoice:
         return f"no state of job key {key} is retained"
 
     def _check_program(self, job_id: JobId, program: str) -> None:
-        """Nobody said that this job goes on from another program's state."""
+        """Refuse to go on from another program's state, unless somebody said so."""
         if self._settings.restore is None and are_different(self._submission.program_digest, program):
             raise DuplicateJob(other_program_left(self._submission.job_key, job_id))
 

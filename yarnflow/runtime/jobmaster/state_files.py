@@ -197,7 +197,9 @@ class JobStateFiles:
         state = self._state(status, "", 0)
         if before is not None and before.job_id != job_id:
             # who asks for the latest state still gets that one
-            state = replace(state, path=before.path, checkpoint_id=before.checkpoint_id)
+            state = replace(
+                state, path=before.path, checkpoint_id=before.checkpoint_id, program=before.program
+            )
         self._latest.write(state)
 
     def _note_latest(self, info: CheckpointInfo, status: JobStatus) -> None:

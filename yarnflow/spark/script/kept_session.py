@@ -47,7 +47,7 @@ def kept_session(
     token: RunToken,
     preparation: Preparation,
 ) -> Iterator[None]:
-    """While a script runs it can neither replace nor stop the session, and its queries are known."""
+    """Keep a script that runs from replacing or stopping the session, and know its queries."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter

@@ -1,4 +1,4 @@
-"""What a script asks of its context and session beyond what the driver's have.
+"""Options that a script asks of its context and session beyond what the driver's have.
 
 A script sets ``spark.jars.packages``, ``spark.sql.extensions`` or ``spark.sql.warehouse.dir`` before it asks
 for its context or session, which are there already.  Jars are brought then, unless the submit has found them
