@@ -8,7 +8,8 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pyarrow.parquet as pq
 import pytest
@@ -21,6 +22,8 @@ from yarnflow.api import FileSink, FileSource, StreamExecutionEnvironment
 from yarnflow.api.common import Types
 from yarnflow.api.datastream.functions import KeyedProcessFunction, ProcessFunction
 from yarnflow.errors import YarnflowError
+from yarnflow.operators.task.planner import LevelsPlan
+from yarnflow.spark.elements.element_frames import tick_blocks
 from yarnflow.spark.run.query_run import QueryRun
 
 #: what it is, key, and three times
@@ -32,6 +35,10 @@ STAMPED = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG(), Types.LONG(),
 KEYS = range(8)
 LAST_KEY = 100
 DELAY_MS = 5000
+
+
+#: so long ago was the state made
+PAUSE_MS = 30 * 86_400_000
 
 
 class Crash(Exception):
@@ -186,3 +193,22 @@ def test_timers_that_became_due_in_between_are_not_lost(
     second.stop()
     thread.join()
     assert [key for key, *_ in found(out, "timer") if key != LAST_KEY] == list(KEYS)
+
+
+def test_a_long_pause_is_not_made_up_for(spark: SparkSession, tmp_path: Path) -> None:
+    """A job that starts from a state of last month has two million seconds behind it."""
+    state, output = tmp_path / "state", tmp_path / "ticks"
+    plan = cast(LevelsPlan, SimpleNamespace(levels=[SimpleNamespace(level=1), SimpleNamespace(level=2)]))
+
+    def run() -> int:
+        query = tick_blocks(spark, plan).writeStream.format("json").option("checkpointLocation", str(state))
+        query.trigger(availableNow=True).start(str(output)).awaitTermination()
+        return sum(len(path.read_text().splitlines()) for path in output.glob("part-*.json"))
+
+    run()
+    begin = state / "sources" / "0" / "0"
+    version, begin_ms = begin.read_text().split()
+    begin.write_text(f"{version}\n{int(begin_ms) - PAUSE_MS}")
+    begin.with_name(".0.crc").unlink()
+    ticks = run()
+    assert 2 <= ticks <= 2 * 62, "those of the last minute"

@@ -60,6 +60,8 @@ _LAST_SENDER: Final = 2**62
 _TURN: Final = "__subtask"
 #: sinks that take elements of any type
 _OF_ELEMENTS: Final = (PrintSink, CollectSink, DiscardSink, *MADE_FROM_ELEMENTS)
+#: before a micro-batch's time; far more than passes between a look at the clock's source and that time
+_TICKS_S: Final = 60
 #: reaches no level and no sink
 _NO_LEVEL: Final = 0
 
@@ -200,9 +202,15 @@ class _Numbered:
 
 
 def tick_blocks(spark: SparkSession, plan: LevelsPlan) -> DataFrame:
-    """A block for all groups of each level every second, so that timers of quiet groups fire."""
+    """Return a block for all groups of each level every second, so that timers of quiet groups fire.
+
+    One of them in a micro-batch would do.  A job that starts from the state of last week gets those of the
+    last minute only: each is a call for each key group, which would take hours.
+    """
     levels = F.explode(F.array(*[F.lit(level.level) for level in plan.levels]))
     ticks = spark.readStream.format("rate").option("rowsPerSecond", 1).load()
+    newest = F.current_timestamp() - F.make_dt_interval(secs=F.lit(_TICKS_S))
+    ticks = ticks.where(F.col("timestamp") >= newest)
     return ticks.select(
         levels.alias("level"),
         F.lit(ALL_GROUPS).alias(GROUP_COLUMN),
