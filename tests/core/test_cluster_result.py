@@ -8,11 +8,12 @@ from dataclasses import replace
 import pytest
 
 from yarnflow.core.checkpoint.messages import JobStop
-from yarnflow.core.cluster_result import ClusterResult, ProgramEnd, cluster_result, stop_in
+from yarnflow.core.cluster_result import ClusterResult, ProgramEnd, cluster_result, refused_job, stop_in
 from yarnflow.core.ids import JobId
 from yarnflow.core.json_codec import from_json, to_json
 from yarnflow.core.messages import ErrorInfo, JobDetails, JobOverview
 from yarnflow.core.states import JobStatus
+from yarnflow.errors import DuplicateJob
 
 USER = ErrorInfo("USER_CODE", "ValueError: bad row in parse (flights.py:12)\nand more", "Traceback …")
 
@@ -70,6 +71,15 @@ def test_who_has_stopped_a_job_is_told_to_those_who_hear_no_more_than_a_line(sto
     assert stop_in(f"before\n{text}\nafter", job_id) == stop
     assert stop_in(text, JobId("b" * 32)) is None
     assert stop_in("", job_id) is None
+
+
+def test_the_error_that_refused_a_job_has_its_code() -> None:
+    error = DuplicateJob("submit with --restore latest")
+    refused = refused_job(error, "b" * 32)
+    assert (refused.error_code, refused.diagnostics) == ("DUPLICATE_JOB", error.message)
+    program = ProgramEnd(error.exit_code, f"some line\nerror: {error.message}")
+    assert cluster_result([], program).error_code == "DUPLICATE_JOB"
+    assert not cluster_result([], ProgramEnd(1, "Traceback")).error_code
 
 
 def test_the_file_is_plain_json() -> None:

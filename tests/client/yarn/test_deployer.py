@@ -35,6 +35,7 @@ from yarnflow.core.states import JobStatus
 from yarnflow.core.yarn import ApplicationState, DeploymentMode, FinalStatus, Queue
 from yarnflow.errors import (
     ApplicationFailed,
+    DuplicateJob,
     LeadershipLost,
     QueueUnavailable,
     RpcTimeout,
@@ -305,6 +306,17 @@ def test_a_master_that_said_why_is_believed(world: World) -> None:
     with pytest.raises(ApplicationFailed, match="taken over") as raised:
         Client(world).submit()
     assert not hasattr(raised.value, "__notes__")
+
+
+def test_a_job_that_its_master_refuses_ends_as_where_no_application_is_started(world: World) -> None:
+    code, said = DuplicateJob.code, "submit with --restore latest"
+
+    def refuse(application_id: str, deployment_id: str) -> None:
+        world.end(application_id, deployment_id, F.FAILED, diagnostics=said, error_code=code)
+
+    world.master = refuse
+    with pytest.raises(DuplicateJob, match=f"application_1_0001.*{said}"):
+        Client(world).submit()
 
 
 def test_a_job_that_was_faster_than_its_client(world: World) -> None:

@@ -149,6 +149,7 @@ class World:
         details: JobDetails | None = None,
         diagnostics: str = "",
         *,
+        error_code: str = "",
         written: bool = True,
     ) -> None:
         """The master ends."""
@@ -156,7 +157,9 @@ class World:
             self.leave(address)
         if written:
             status = details.overview.status.value if details else final.value
-            self.folder(deployment_id).write_result(ApplicationResult(status, diagnostics, details))
+            self.folder(deployment_id).write_result(
+                ApplicationResult(status, diagnostics, details, error_code)
+            )
         now_ms = time.time_ns() // 1_000_000
         self.yarn.change(
             application_id, state=S.FINISHED, final_status=final, diagnostics=diagnostics, finished_ms=now_ms
