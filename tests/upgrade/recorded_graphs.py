@@ -31,6 +31,8 @@ DATA: Final = Path(__file__).parent / "data"
 #: the version whose graphs are recorded
 VERSION: Final = "797657a"
 _JOB_ID: Final = JobId("0" * 32)
+#: fields of a submission that came after that version, and what it means by leaving them out
+_LATER_FIELDS: Final = {"program_digest": "", "earlier_job_key": ""}
 _STATE_PROGRAMS: Final = ROOT / "integration/upgrade/programs"
 _EXAMPLES: Final = ROOT / "examples"
 
@@ -89,8 +91,11 @@ def record(directory: Path) -> None:
 
 
 def comparable(submitted: str) -> str:
-    """Return a submission without the bytes of functions and scripts."""
+    """Return a submission without the bytes of functions and scripts, and without later fields not set."""
     document = json.loads(submitted)
+    for name, unset in _LATER_FIELDS.items():
+        if document.get(name) == unset:
+            del document[name]
     graph = _without_payloads(json.loads(document["job_graph_json"]))
     document["job_graph_json"] = json.dumps(graph, separators=(",", ":"))
     document["files"] = dict.fromkeys(document["files"], "")
