@@ -198,6 +198,12 @@ def test_what_failed_is_told_with_the_python_traceback_first(live: Live) -> None
     assert live.reader.get(f"/jobs/{job_id}/exceptions?maxExceptions=0")["exceptionHistory"]["truncated"]
 
 
+def _measures(rest: Rest, path: str, subtasks: int) -> bool:
+    """Return whether all subtasks of a vertex have told their numbers."""
+    told = {metric["id"] for metric in rest.get(f"{path}/metrics")}
+    return {f"{index}.{name}" for index in range(subtasks) for name in _MEASURED} <= told
+
+
 @pytest.mark.gate
 def test_numbers_are_measured(live: Live) -> None:
     rest, job_id = live.reader, live.job("stream")
@@ -233,8 +239,8 @@ def test_numbers_are_measured(live: Live) -> None:
         )
         for each in pressure["subtasks"]:
             assert 0.9 <= each["ratio"] + each["idleRatio"] + each["busyRatio"] <= 1.1, each
-        named = {metric["id"] for metric in rest.get(f"{path}/metrics")}
-        assert {f"{index}.{name}" for index in (0, 1) for name in _MEASURED} <= named
+        # the first rows may all have come to one subtask
+        wait_until(partial(_measures, rest, path, subtasks=2), "numbers of both subtasks")
         records = rest.get(f"{path}/metrics?get=0.numRecordsIn,1.numRecordsIn")
         (total,) = rest.get(f"{path}/subtasks/metrics?get=numRecordsIn&agg=sum,min")
         assert sum(float(each["value"]) for each in records) <= total["sum"] > total["min"] >= 0
