@@ -284,11 +284,7 @@ class ClusterExecutor:
     def _submit(self, submission: JobSubmission, required_slots: int) -> ClusterJobClient:
         key = self.keys.next(submission.name)
         submission = replace(
-            submission,
-            job_key=key.key,
-            earlier_job_key=key.earlier,
-            program_digest=key.digest,
-            configuration=self._stage(submission.configuration),
+            key.put_on(submission), configuration=self._stage(submission.configuration)
         )
         answer = self.settled(
             lambda: self._connection.submit(submission, required_slots), submission.job_key, submission.name

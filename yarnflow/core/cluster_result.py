@@ -96,9 +96,7 @@ def cluster_result(jobs: Sequence[JobDetails], program: ProgramEnd | None = None
             if details.overview.status is status:
                 return _of_job(details)
     if program is not None and program.exit_status != 0:
-        error = error_from_exit(program.exit_status, program.output_tail)
-        code = "" if error is None else error.code
-        return ClusterResult(JobStatus.FAILED, program_diagnostics(program), error_code=code)
+        return _of_program(program)
     if jobs:
         return _of_job(jobs[-1])
     return ClusterResult(JobStatus.FINISHED)
@@ -109,18 +107,19 @@ def refused_job(error: YarnflowError, job_id: str) -> ClusterResult:
     return ClusterResult(JobStatus.FAILED, error.message, job_id, error_code=error.code)
 
 
-def program_diagnostics(program: ProgramEnd) -> str:
-    """Why the program failed: its own error line, else its last lines."""
+def _of_program(program: ProgramEnd) -> ClusterResult:
+    """Return how a program failed: by its own error line, else by its last lines."""
     error = error_from_exit(program.exit_status, program.output_tail)
     if error is not None:
-        return error.message
+        return ClusterResult(JobStatus.FAILED, error.message, error_code=error.code)
     lines = program.output_tail.strip().splitlines()
     end = (
         f"ended by signal {-program.exit_status}"
         if program.exit_status < 0
         else f"ended with status {program.exit_status}"
     )
-    return f"the program {end}" + (f": {lines[-1].strip()}" if lines else "")
+    said = f"the program {end}" + (f": {lines[-1].strip()}" if lines else "")
+    return ClusterResult(JobStatus.FAILED, said)
 
 
 def _of_job(details: JobDetails) -> ClusterResult:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from yarnflow.core.files import FileSystem
+from yarnflow.core.ha.program_keys import OWNER_FILE, becomes_owner, mark_owner
 from yarnflow.core.json_codec import from_json, to_json
 from yarnflow.core.ports import Clock
 from yarnflow.core.yarn import YarnCluster
@@ -26,8 +27,6 @@ from yarnflow.errors import ApplicationNotFound, FileMissing, RpcProtocolError, 
 from yarnflow.staging.layout import APPLICATION_SUFFIX, StagingLayout, deployment_tag, generation_of
 
 logger: Final = logging.getLogger(__name__)
-#: whose key it is; without it a directory is of an earlier version
-_OWNER: Final = "owner"
 #: what is written instead of an application id
 _REVOKED: Final = "revoked"
 #: each one more than once means that another client made progress
@@ -101,8 +100,7 @@ class JobKeys:
         directory = self._layout.job_key(earlier_key)
         if not self._fs.list(directory) or self._fs.list(self._layout.job_key(key)):
             return False
-        owner = f"{directory}/{_OWNER}"
-        return self._fs.create(owner, key.encode()) or self._fs.read(owner) == key.encode()
+        return becomes_owner(self._fs, directory, key)
 
     def take(
         self,
@@ -133,7 +131,7 @@ class JobKeys:
         self._fs.make_directory(directory, permission=0o700)
         if not self._fs.list(directory):
             # before others can see it, so that nobody takes it for one of an earlier version
-            self._mark(directory, key)
+            mark_owner(self._fs, directory, key)
         for _ in range(_MAX_TRIES):
             generation = self._newest(key)
             if generation:
@@ -155,17 +153,11 @@ class JobKeys:
                 self._fs.delete(self._layout.generation(key, mine))
                 continue
             self._clean(key, mine)
-            self._mark(directory, key)
+            mark_owner(self._fs, directory, key)
             return KeyTaken(mine)
         raise StorageError(
             f"job key {key!r} in {self._where(key)} is being taken by many clients at once; submit again"
         )
-
-    def _mark(self, directory: str, key: str) -> None:
-        """Say whose key it is, unless somebody has: from now on it is not one of an earlier version."""
-        owner = f"{directory}/{_OWNER}"
-        if self._fs.status(owner) is None:
-            self._fs.create(owner, key.encode())
 
     def set_application(self, key: str, generation: int, application_id: str) -> bool:
         """Bind a generation to its application; False = the key was taken over, so the job must not run.
@@ -251,7 +243,7 @@ class JobKeys:
         try:
             for status in self._fs.list(directory):
                 name = status.name
-                if name == _OWNER:
+                if name == OWNER_FILE:
                     continue
                 generation = generation_of(name.removesuffix(APPLICATION_SUFFIX))
                 abandoned = generation is None and self._clock.now_ms() - status.modified_ms > _ABANDONED_MS

@@ -13,7 +13,7 @@ import os
 import pwd
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -85,6 +85,12 @@ class JobKey:
         """Return that of a job that is submitted."""
         return cls(submission.job_key, submission.earlier_job_key, submission.program_digest)
 
+    def put_on(self, submission: JobSubmission) -> JobSubmission:
+        """Return a submission with this key."""
+        return replace(
+            submission, job_key=self.key, earlier_job_key=self.earlier, program_digest=self.digest
+        )
+
 
 class JobKeyChoice:
     """Keys of a program's jobs, one after the other.
@@ -112,19 +118,19 @@ class JobKeyChoice:
 
         Jobs of one key are told apart by their order, which is the same in every run.
         """
-        digest = self._program.digest if self._program is not None else ""
+        program = self._program
         if self._chosen:
-            return JobKey(self._numbered(self._chosen), digest=digest)
-        if self._program is None or not self._by_default:
+            digest = "" if program is None else program.digest
+            return JobKey(f"{self._chosen}{self._number(self._chosen)}", digest=digest)
+        if program is None or not self._by_default:
             return JobKey()
-        mark = _digest(f"{self._program.user}\0{self._program.location}".encode())[:_MARK_DIGITS]
-        numbered = self._numbered(name)
-        number = numbered.removeprefix(name)
-        return JobKey(f"{name}@{mark}{number}", earlier=numbered, digest=digest)
+        mark = _digest(f"{program.user}\0{program.location}".encode())[:_MARK_DIGITS]
+        number = self._number(name)
+        return JobKey(f"{name}@{mark}{number}", earlier=f"{name}{number}", digest=program.digest)
 
-    def _numbered(self, key: str) -> str:
+    def _number(self, key: str) -> str:
         used = self._used[key] = self._used.get(key, 0) + 1
-        return key if used == 1 else f"{key}#{used}"
+        return "" if used == 1 else f"#{used}"
 
 
 def _user_name() -> str:

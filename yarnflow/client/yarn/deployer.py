@@ -166,9 +166,7 @@ class YarnDeployer:
             submission, configuration=stage_jars(submission.configuration, lambda: self._cache)
         )
         key = self._with_key(JobKey.of(submission))
-        # decided here: the JobManager's own records are others
-        submission = replace(submission, job_key=key.key, earlier_job_key="")
-        request = Request(submission.name, required_slots, submission=submission)
+        request = Request(submission.name, required_slots, submission=key.put_on(submission))
         return self._submit(request, key, submission.job_id)
 
     def submit_program(

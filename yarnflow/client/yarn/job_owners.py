@@ -102,7 +102,10 @@ class JobOwners:
             cluster.close()
 
     def with_key(self, key: JobKey) -> JobKey:
-        """Return a program's key, which an earlier version may have called otherwise."""
+        """Return a program's key, which an earlier version may have called otherwise.
+
+        That is decided here for good: what the JobManager knows of earlier versions are other records.
+        """
         is_earlier = bool(key.earlier) and self.keys.adopt(key.earlier, key.key)
         return replace(key, key=key.earlier if is_earlier else key.key, earlier="")
 

@@ -82,8 +82,7 @@ class SessionClient:
         owners = JobOwners(self._services, self._note)
         deployment_id = self._session.directory.deployment_id
         key = owners.with_key(JobKey.of(submission))
-        # decided here: the JobManager's own records are others
-        submission = replace(submission, job_key=key.key, earlier_job_key="")
+        submission = key.put_on(submission)
         taken = owners.claim(key, deployment_id, submission.job_id)
         if not isinstance(taken, KeyTaken):
             answer, cluster = taken

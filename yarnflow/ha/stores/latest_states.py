@@ -20,6 +20,7 @@ from typing import Final, TypeVar
 
 from yarnflow.core.files import FileStatus, FileSystems
 from yarnflow.core.ha.ports import LatestState, LostJob
+from yarnflow.core.ha.program_keys import becomes_owner, mark_owner
 from yarnflow.core.ids import JobId, is_job_id
 from yarnflow.core.json_codec import from_json, to_json
 from yarnflow.core.states import GLOBALLY_TERMINAL
@@ -35,8 +36,6 @@ _READABLE: Final = 80
 _JOB: Final = re.compile(r"(\d{10})\.job")
 #: what there is of a job beside its states
 _OF_JOB: Final = re.compile(r"(\d{10})\.(?:job|program)")
-#: whose key it is; without it a directory is of an earlier version
-_OWNER: Final = "owner"
 #: beside the file of a job: the digest of what it runs
 _PROGRAM: Final = ".program"
 _RECORD: Final = re.compile(r"(\d{10})-(\d{19})-([01])-(\d{19})\.json")
@@ -99,9 +98,9 @@ class FileLatestStates:
         fs, path = self._fs_of(self._of_key(job_key))
         # a job of an earlier version, which a master of this one runs, does not say what it runs: its program
         # still finds it
-        if program and fs.status(f"{path}/{_OWNER}") is None:
+        if program:
             fs.make_directory(path)
-            fs.create(f"{path}/{_OWNER}", job_key.encode())
+            mark_owner(fs, path, job_key)
         number = self._number(job_key, job_id)
         if program:
             fs.create(f"{path}/{number:010d}{_PROGRAM}", program.encode())
@@ -119,8 +118,7 @@ class FileLatestStates:
                 return False
             fs, path = self._fs_of(uri)
             fs.make_directory(path)
-        owner = f"{path}/{_OWNER}"
-        return fs.create(owner, job_key.encode()) or fs.read(owner) == job_key.encode()
+        return becomes_owner(fs, path, job_key)
 
     def read(self, job_key: str) -> LatestState | None:
         """The newest state that the last job of the key left; None when no job of it left anything.

@@ -399,10 +399,9 @@ class Dispatcher(JobRouter):
 
     def _submit(self, submission: JobSubmission) -> JobSubmitted:
         self._mailbox.assert_may_run()
-        job_id = submission.job_id
+        key, job_id = submission.job_key, submission.job_id
         if self._is_known(job_id):
             return JobSubmitted(job_id)
-        key = submission.job_key
         try:
             self._mailbox.call(lambda: self._begin_to_accept(job_id, key), self._call_timeout_ms)
             ended = self._archive.result(job_id)

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field, replace
 from yarnflow.config.options.job import STATE_RECOVERY_PATH
 from yarnflow.core.checkpoint.messages import CheckpointKind
 from yarnflow.core.ha.ports import JobStores, LatestState
-from yarnflow.core.ha.program_keys import are_different, other_program_left, was_lost
+from yarnflow.core.ha.program_keys import are_different, check_same_program, was_lost
 from yarnflow.core.ids import DriverId, JobId
 from yarnflow.core.messages import JobDetails, JobSubmission
 from yarnflow.core.states import JobStatus
 from yarnflow.core.uris import split_uri
-from yarnflow.errors import DuplicateJob, LeadershipLost, SavepointNotFound, YarnflowError
+from yarnflow.errors import LeadershipLost, SavepointNotFound, YarnflowError
 
 logger = logging.getLogger(__name__)
 
@@ -266,8 +266,7 @@ class JobArchive:
             return
         if state is None or not state.path or state.job_id == submission.job_id or not was_lost(state):
             return
-        if are_different(submission.program_digest, state.program):
-            raise DuplicateJob(other_program_left(submission.job_key, state.job_id))
+        check_same_program(submission, state.job_id, state.program)
 
     def withdraw(self, submission: JobSubmission) -> None:
         """The job was not accepted after all; the graph goes first, as nobody runs one without its key."""

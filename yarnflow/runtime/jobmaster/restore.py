@@ -18,7 +18,7 @@ from typing import Final
 from yarnflow.core.checkpoint.manifest import METADATA_FILE, checkpoint_id_of
 from yarnflow.core.checkpoint.messages import CheckpointKind, RestoredState, RestoreSettings
 from yarnflow.core.ha.ports import UNMARKED, LatestState, LostJob
-from yarnflow.core.ha.program_keys import are_different, other_program_left, was_lost
+from yarnflow.core.ha.program_keys import check_same_program, was_lost
 from yarnflow.core.ids import JobId
 from yarnflow.core.messages import JobSubmission
 from yarnflow.errors import DuplicateJob, StateUndecided, YarnflowError
@@ -181,8 +181,8 @@ class RestoreChoice:
 
     def _check_program(self, job_id: JobId, program: str) -> None:
         """Refuse to go on from another program's state, unless somebody said so."""
-        if self._settings.restore is None and are_different(self._submission.program_digest, program):
-            raise DuplicateJob(other_program_left(self._submission.job_key, job_id))
+        if self._settings.restore is None:
+            check_same_program(self._submission, job_id, program)
 
     def _go_on_from(self, lost: LostJob, before: LatestState | None) -> str:
         """The last job of the key had no checkpoint yet, but the state it was started from, or output."""
