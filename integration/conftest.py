@@ -7,6 +7,7 @@ test is over, a process that still carries the mark is a failure of the test and
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -102,6 +103,12 @@ class Started:
     def stderr(self) -> str:
         """What it has written to standard error so far."""
         return self.stderr_file.read_text(errors="replace")
+
+    @property
+    def job_id(self) -> str:
+        """The job that a submit has named so far; empty = none."""
+        found = re.search(r"JobID ([0-9a-f]{32})", self.stdout + self.stderr)
+        return found[1] if found else ""
 
     def wait(self, timeout_s: float | None = None) -> int:
         """Exit status; negative = killed by that signal."""

@@ -1,18 +1,17 @@
 """Programs whose files have one name, and a program that was edited: which job is whose.
 
-Half of the world's programs are called ``main.py``; here they are scripts and DataStream programs on the
-cluster that tests share, submitted as two people who do not know of each other would.
+Scripts on the cluster that tests share, submitted as two people who do not know of each other would.
 """
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from integration.conftest import Started, wait_until
+from integration.projects import NIGHTLY, main_of
 from integration.shared_cluster import SharedCluster
 from yarnflow import errors
 
@@ -23,13 +22,6 @@ from pyspark.sql import SparkSession
 spark = SparkSession.builder.appName("clicks").getOrCreate()
 rows = spark.readStream.format("rate").option("rowsPerSecond", 5).load()
 rows.writeStream.format("json").option("path", sys.argv[1]).start().awaitTermination()
-"""
-#: a batch
-_NIGHTLY: Final = """
-import sys
-from pyspark.sql import SparkSession
-spark = SparkSession.builder.appName("nightly").getOrCreate()
-spark.range(7).write.json(sys.argv[1])
 """
 #: counts words of a folder, a file in each batch; fails in the batch that the last argument names
 _COUNTING: Final = """
@@ -62,23 +54,14 @@ words.writeStream.foreachBatch(archive).trigger(availableNow=True).start().await
 """
 
 
-def _main(directory: Path, text: str) -> Path:
-    """Write a project whose one file has the name that all of them have."""
-    directory.mkdir(exist_ok=True)
-    path = directory / "main.py"
-    path.write_text(text)
-    return path
-
-
 def _submit(cluster: SharedCluster, *arguments: str | Path) -> Started:
     return cluster.commands.run("submit", *cluster.options, *arguments)
 
 
 def _job_id(submitted: Started) -> str:
     assert submitted.process.returncode == 0, submitted.stderr
-    found = re.search(r"\b[0-9a-f]{32}\b", submitted.stdout + submitted.stderr)
-    assert found
-    return found[0]
+    assert submitted.job_id, submitted.stderr
+    return submitted.job_id
 
 
 def _assert_refused(submitted: Started, *named: str) -> None:
@@ -103,7 +86,7 @@ def test_a_live_job_is_attached_to_by_its_own_program_only(
     shared_cluster: SharedCluster, tmp_path: Path
 ) -> None:
     """In the gate: a job that is not run, without a word, is the worst answer to a submit."""
-    clicks, nightly = _main(tmp_path / "a", _ENDLESS), _main(tmp_path / "b", _NIGHTLY)
+    clicks, nightly = main_of(tmp_path / "a", _ENDLESS), main_of(tmp_path / "b", NIGHTLY)
     live = _job_id(_submit(shared_cluster, "-d", clicks, tmp_path / "clicks"))
     again = _submit(shared_cluster, "-d", clicks, tmp_path / "clicks")
     assert _job_id(again) == live and "attached" in again.stderr.lower()
@@ -114,7 +97,7 @@ def test_a_live_job_is_attached_to_by_its_own_program_only(
 
     ways = "--on-existing replace", "--restore latest", "--job-key"
     _assert_refused(_submit(shared_cluster, "-d", clicks, tmp_path / "elsewhere"), live, *ways)
-    _main(tmp_path / "a", _ENDLESS.replace('"rowsPerSecond", 5', '"rowsPerSecond", 6'))
+    main_of(tmp_path / "a", _ENDLESS.replace('"rowsPerSecond", 5', '"rowsPerSecond", 6'))
     _assert_refused(_submit(shared_cluster, "-d", clicks, tmp_path / "clicks"), live, *ways)
     assert list(shared_cluster.live_jobs()) == [live]
 
@@ -130,7 +113,7 @@ def test_a_failed_job_is_gone_on_from_by_its_own_program_only(
     shared_cluster: SharedCluster, tmp_path: Path, words: Path
 ) -> None:
     """The state of one program is not another one's, whatever their files are called."""
-    counting, archiving = _main(tmp_path / "a", _COUNTING), _main(tmp_path / "b", _ARCHIVING)
+    counting, archiving = main_of(tmp_path / "a", _COUNTING), main_of(tmp_path / "b", _ARCHIVING)
     out, archive = tmp_path / "counts", tmp_path / "archive"
     once = ("-Drestart-strategy.type=none",)
     failed = _submit(shared_cluster, *once, counting, words, out, "1")
@@ -152,11 +135,11 @@ def test_an_edited_program_takes_the_place_of_a_live_one_with_its_state(
 ) -> None:
     """As the refusal says it is done."""
     endless = _COUNTING.replace(".trigger(availableNow=True)", "")
-    counting, out = _main(tmp_path / "a", endless), tmp_path / "counts"
+    counting, out = main_of(tmp_path / "a", endless), tmp_path / "counts"
     arguments = (counting, words, out, "-1")
     _job_id(_submit(shared_cluster, "-d", *arguments))
     wait_until(lambda: out.exists() and len(out.read_text().splitlines()) == 3, "all files to be counted")
-    _main(tmp_path / "a", f"# repaired\n{endless}")
+    main_of(tmp_path / "a", f"# repaired\n{endless}")
     _assert_refused(_submit(shared_cluster, "-d", *arguments))
     replaced = _submit(shared_cluster, "-d", "--on-existing", "replace", "--restore", "latest", *arguments)
     assert replaced.process.returncode == 0, replaced.stderr
@@ -168,7 +151,7 @@ def test_an_edited_program_takes_the_place_of_a_live_one_with_its_state(
 
 
 def test_a_key_that_was_chosen_is_as_strict(shared_cluster: SharedCluster, tmp_path: Path) -> None:
-    clicks, nightly = _main(tmp_path / "a", _ENDLESS), _main(tmp_path / "b", _NIGHTLY)
+    clicks, nightly = main_of(tmp_path / "a", _ENDLESS), main_of(tmp_path / "b", NIGHTLY)
     chosen = ("-d", "--job-key", f"key of {tmp_path.name}")
     live = _job_id(_submit(shared_cluster, *chosen, clicks, tmp_path / "clicks"))
     _assert_refused(_submit(shared_cluster, *chosen, nightly, tmp_path / "numbers"), live)
@@ -178,12 +161,12 @@ def test_a_key_that_was_chosen_is_as_strict(shared_cluster: SharedCluster, tmp_p
 
 def test_a_moved_program_is_another_one(shared_cluster: SharedCluster, tmp_path: Path) -> None:
     """A link leads to the same one."""
-    clicks = _main(tmp_path / "a", _ENDLESS)
+    clicks = main_of(tmp_path / "a", _ENDLESS)
     live = _job_id(_submit(shared_cluster, "-d", clicks, tmp_path / "clicks"))
     (tmp_path / "link.py").symlink_to(clicks)
     named = ("-d", "--name", "main", tmp_path / "link.py", tmp_path / "clicks")
     assert _job_id(_submit(shared_cluster, *named)) == live
-    moved = _main(tmp_path / "b", clicks.read_text())
+    moved = main_of(tmp_path / "b", clicks.read_text())
     second = _job_id(_submit(shared_cluster, "-d", moved, tmp_path / "others"))
     assert second != live and set(shared_cluster.live_jobs()) == {live, second}
     for job_id in (live, second):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -74,14 +73,13 @@ class UpgradeCluster:
     def submit(self, *arguments: str | Path) -> str:
         """Submit a program and let go of it; returns the job's id."""
         done = self.run("submit", "-d", *arguments)
-        job_id = _job_id_in(done)
-        assert job_id, done.stderr
-        return job_id
+        assert done.job_id, done.stderr
+        return done.job_id
 
     def follow(self, *arguments: str | Path) -> tuple[Started, str]:
         """Submit a program; returns the command, which ends with the job, and the job's id."""
         submit = self.commands.start("submit", "-t", "remote", *self.options, *arguments)
-        return submit, wait_while_running(submit, lambda: _job_id_in(submit), "the job's id")
+        return submit, wait_while_running(submit, lambda: submit.job_id, "the job's id")
 
     def status(self, job_id: str) -> str:
         """Return a job's status."""
@@ -97,11 +95,6 @@ def wait_while_running(command: Started, condition: Callable[[], T], what: str) 
         return condition()
 
     return wait_until(reached, what)
-
-
-def _job_id_in(submit: Started) -> str:
-    found = re.search(r"JobID ([0-9a-f]{32})", submit.stdout + submit.stderr)
-    return found[1] if found else ""
 
 
 def checkpoints_in(place: Path) -> str:

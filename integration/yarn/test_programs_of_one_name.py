@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from integration.projects import NIGHTLY, main_of
 from integration.yarn.jobs import Yarn, application_id
 from yarnflow import errors
-
-_NIGHTLY = """
-import sys
-from pyspark.sql import SparkSession
-spark = SparkSession.builder.appName("nightly").getOrCreate()
-spark.range(7).write.json(sys.argv[1])
-"""
 
 
 @pytest.fixture(params=["yarn-per-job", "yarn-application", "yarn-session"])
@@ -36,15 +29,11 @@ def target(request: pytest.FixtureRequest, yarn: Yarn) -> Iterator[tuple[str, ..
 def test_a_program_is_not_attached_to_another_one(
     yarn: Yarn, endless: Path, tmp_path: Path, target: tuple[str, ...]
 ) -> None:
-    programs = []
-    for name, text in (("a", endless.read_text()), ("b", _NIGHTLY)):
-        (tmp_path / name).mkdir()
-        programs.append(tmp_path / name / "main.py")
-        programs[-1].write_text(text)
-    first, nightly = programs
+    first, nightly = main_of(tmp_path / "a", endless.read_text()), main_of(tmp_path / "b", NIGHTLY)
     submitted = yarn.run("submit", *target, "-d", first)
     assert submitted.process.returncode == 0
-    (job_id,) = set(re.findall(r"\b[0-9a-f]{32}\b", submitted.stdout + submitted.stderr))
+    job_id = submitted.job_id
+    assert job_id, submitted.stderr
     live = yarn.live()
 
     output = f"/tests/nightly-{target[1]}"

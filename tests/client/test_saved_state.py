@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.client import saved
+from tests.config.hadoop_directory import hadoop_environ
 from yarnflow.client.saved_state import (
     check_fits,
     dispose,
@@ -36,11 +37,8 @@ def tree(path: Path) -> set[str]:
 
 @pytest.fixture
 def hadoop(tmp_path: Path) -> dict[str, str]:
-    option = "<property><name>fs.defaultFS</name><value>hdfs://n:8020</value></property>"
     (tmp_path / "conf").mkdir()
-    (tmp_path / "conf" / "core-site.xml").write_text(f"<configuration>{option}</configuration>")
-    (tmp_path / "conf" / "yarn-site.xml").write_text("<configuration/>")
-    return {"HADOOP_CONF_DIR": str(tmp_path / "conf")}
+    return hadoop_environ(tmp_path / "conf", "hdfs://n:8020")
 
 
 @pytest.mark.parametrize(
@@ -79,10 +77,9 @@ def test_what_cannot_be_a_path(text: str) -> None:
 
 
 def test_a_path_of_hdfs_is_never_taken_for_one_of_this_machine(
-    hadoop: dict[str, str], tmp_path: Path
+    tmp_path: Path
 ) -> None:
-    site = tmp_path / "conf" / "core-site.xml"
-    site.write_text(site.read_text().replace("hdfs://n:8020", "file:///"))
+    hadoop = hadoop_environ(tmp_path, "file:///")
     with pytest.raises(ConfigError, match="^hdfs:///.* does not say which HDFS"):
         state_uri("hdfs:///sp/a", hadoop, on_hadoop=True, home=lambda: "/")
 

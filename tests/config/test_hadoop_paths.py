@@ -6,22 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.config.hadoop_directory import hadoop_environ
 from yarnflow.config.checkpoint_root import cluster_storage, shared_checkpoint_root
 from yarnflow.config.configuration import Configuration
 from yarnflow.config.hadoop.paths import names_file_system, with_file_system, with_file_systems
 from yarnflow.errors import ConfigError, YarnUnavailable
 
 
-def hadoop(directory: Path, default_fs: str) -> dict[str, str]:
-    """Return the environment of a process that finds this configuration."""
-    text = f"<property><name>fs.defaultFS</name><value>{default_fs}</value></property>"
-    (directory / "core-site.xml").write_text(f"<configuration>{text}</configuration>")
-    (directory / "yarn-site.xml").write_text("<configuration/>")
-    return {"HADOOP_CONF_DIR": str(directory)}
-
-
 def test_a_path_gets_the_default_file_system(tmp_path: Path) -> None:
-    environ = hadoop(tmp_path, "hdfs://nn:8020/")
+    environ = hadoop_environ(tmp_path, "hdfs://nn:8020/")
     assert with_file_system("hdfs:///a/b", environ) == "hdfs://nn:8020/a/b"
     assert with_file_system("hdfs:/a/b", environ) == "hdfs://nn:8020/a/b"
 
@@ -32,7 +25,7 @@ def test_other_paths_stay_and_nothing_is_read_for_them(path: str) -> None:
 
 
 def test_each_path_of_a_list_gets_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in hadoop(tmp_path, "hdfs://nn:8020").items():
+    for name, value in hadoop_environ(tmp_path, "hdfs://nn:8020").items():
         monkeypatch.setenv(name, value)
     assert (
         with_file_systems("hdfs:///a.jar,/b.jar,hdfs:///c.jar")
@@ -48,13 +41,13 @@ def test_without_a_default_hdfs_the_path_is_refused_by_name(tmp_path: Path) -> N
     with pytest.raises(
         ConfigError, match=r"^hdfs:///a does not say which HDFS, and .* is file://; write hdfs://"
     ):
-        with_file_system("hdfs:///a", hadoop(tmp_path, "file:///"))
+        with_file_system("hdfs:///a", hadoop_environ(tmp_path, "file:///"))
     with pytest.raises(YarnUnavailable):
         with_file_system("hdfs:///a", {})
 
 
 def test_directories_of_options_have_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in hadoop(tmp_path, "hdfs://nn:8020").items():
+    for name, value in hadoop_environ(tmp_path, "hdfs://nn:8020").items():
         monkeypatch.setenv(name, value)
 
     def options(**values: str) -> Configuration:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.config.hadoop_directory import hadoop_environ
 from tests.fs.contract import FileSystemContract
 from tests.fs.webhdfs_server import webhdfs_server
 from yarnflow.config.hadoop.conf import HadoopConf
@@ -102,12 +103,8 @@ def test_files_of_the_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
     with pytest.raises(YarnUnavailable, match="HADOOP_CONF_DIR is not set"):
         file_systems()("hdfs://nn:8020/x")
-    (tmp_path / "core-site.xml").write_text(
-        "<configuration><property><name>fs.defaultFS</name><value>hdfs://nn:8020</value></property>"
-        "</configuration>"
-    )
-    (tmp_path / "yarn-site.xml").write_text("<configuration/>")
-    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    for name, value in hadoop_environ(tmp_path, "hdfs://nn:8020").items():
+        monkeypatch.setenv(name, value)
     fs_of = file_systems()
     for uri in ("hdfs://nn:8020/x#/y", "hdfs:///x#/y"):
         found, path = fs_of(uri)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.config.test_hadoop_paths import hadoop
+from tests.config.hadoop_directory import hadoop_environ
 from yarnflow.client.jars.files import contents_of, find_class_paths, find_jars, present_jars
 from yarnflow.errors import JarError
 
@@ -34,7 +34,7 @@ def test_addresses_of_jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_jars_of_hdfs_say_of_which(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in hadoop(tmp_path, "hdfs://nn:8020").items():
+    for name, value in hadoop_environ(tmp_path, "hdfs://nn:8020").items():
         monkeypatch.setenv(name, value)
     found = {"hdfs:///a.jar": ["hdfs://nn:8020/a.jar"]}
     assert find_jars(["hdfs:///a.jar"], print) == find_class_paths(["hdfs:///a.jar"], print) == found

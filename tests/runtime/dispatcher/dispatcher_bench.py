@@ -11,6 +11,7 @@ from yarnflow.core.checkpoint.messages import (
     CheckpointStatus,
     CheckpointTrigger,
     JobCheckpoints,
+    RestoreSettings,
 )
 from yarnflow.core.collect.parts import CollectedPage
 from yarnflow.core.ids import AllocationId, JobId, TaskManagerId
@@ -24,6 +25,7 @@ from yarnflow.core.messages import (
     JobDetails,
     JobOverview,
     JobSubmission,
+    JobSubmitted,
     LeaderInfo,
     ProgramKind,
     SlotOffer,
@@ -194,6 +196,29 @@ class Bench:
         self.settled.append((submission.job_id, details.overview.status))
 
     def submit(self, job_id: JobId = JOB, key: str = "") -> tuple[JobId, bool]:
-        self.mailbox.run_pending()
-        answer = self.dispatcher.submit_job(JobSubmission(job_id, "j", ProgramKind.GRAPH, "", {}, key))
+        answer = self.ask(job_id, key)
         return answer.job_id, answer.attached_to_existing
+
+    def ask(
+        self,
+        job_id: JobId,
+        key: str = "",
+        digest: str = "",
+        *,
+        earlier: str = "",
+        restore: RestoreSettings | None = None,
+    ) -> JobSubmitted:
+        """Submit a job; ``digest`` is its program's, ``earlier`` the key an earlier version gave it."""
+        self.mailbox.run_pending()
+        submission = JobSubmission(
+            job_id,
+            "j",
+            ProgramKind.GRAPH,
+            "",
+            {},
+            key,
+            restore=restore,
+            program_digest=digest,
+            earlier_job_key=earlier,
+        )
+        return self.dispatcher.submit_job(submission)

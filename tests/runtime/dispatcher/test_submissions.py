@@ -44,21 +44,14 @@ def test_a_live_key_names_the_live_job() -> None:
     assert bench.submit(OTHER, "daily") == (OTHER, False)
 
 
-def _asks(bench: Bench, job_id: JobId, digest: str, restore: RestoreSettings | None = None) -> JobSubmitted:
-    bench.mailbox.run_pending()
-    submission = JobSubmission(
-        job_id, "j", ProgramKind.GRAPH, "", {}, "daily", restore=restore, program_digest=digest
-    )
-    return bench.dispatcher.submit_job(submission)
-
-
 @pytest.mark.parametrize(
     ("first", "second", "told"), [("d1", "d1", False), ("d1", "d2", True), ("", "d2", False)]
 )
 def test_whether_the_live_job_runs_another_program_is_told(first: str, second: str, told: bool) -> None:
     bench = Bench()
-    _asks(bench, JOB, first)
-    assert _asks(bench, OTHER, second) == JobSubmitted(JOB, attached_to_existing=True, other_program=told)
+    bench.ask(JOB, "daily", first)
+    answer = bench.ask(OTHER, "daily", second)
+    assert answer == JobSubmitted(JOB, attached_to_existing=True, other_program=told)
 
 
 LATEST = RestoreSettings(latest=True)
@@ -81,30 +74,23 @@ def test_a_job_does_not_go_on_from_another_program_unasked(
     left = LatestState("daily", OTHER, "j", status, "hdfs://nn/b/chk-5", 5, 1, program="d1")
     bench.stores.latest.write(left)
     if not refused:
-        assert _asks(bench, JOB, digest, restore) == JobSubmitted(JOB)
+        assert bench.ask(JOB, "daily", digest, restore=restore) == JobSubmitted(JOB)
         return
     with pytest.raises(DuplicateJob, match=f"{OTHER}.*--restore latest.*another --job-key"):
-        _asks(bench, JOB, digest, restore)
+        bench.ask(JOB, "daily", digest, restore=restore)
     assert not bench.jobs and bench.submit(JOB, "daily") == (JOB, False), "the key is free"
-
-
-def _named(key: str, earlier: str, job_id: JobId) -> JobSubmission:
-    return JobSubmission(
-        job_id, "j", ProgramKind.GRAPH, "", {}, key, program_digest="d1", earlier_job_key=earlier
-    )
 
 
 def test_a_program_waits_for_the_key_that_an_earlier_version_gave_it() -> None:
     bench = Bench()
     bench.submit(JOB, "daily")
     bench.stores.latest.begin("daily", JOB)
-    bench.mailbox.run_pending()
-    answer = bench.dispatcher.submit_job(_named("daily@1", "daily", OTHER))
+    answer = bench.ask(OTHER, "daily@1", "d1", earlier="daily")
     assert answer == JobSubmitted(JOB, attached_to_existing=True)
     bench.board.publish(details(JOB, JobStatus.CANCELED))
     with pytest.raises(RpcTimeout, match="job key daily has ended.*try again"):
-        bench.dispatcher.submit_job(_named("daily@1", "daily", OTHER))
-    other = bench.dispatcher.submit_job(_named("daily@2", "daily", OTHER))
+        bench.ask(OTHER, "daily@1", "d1", earlier="daily")
+    other = bench.ask(OTHER, "daily@2", "d1", earlier="daily")
     assert other == JobSubmitted(OTHER), "the first that asked has it"
 
 
@@ -112,7 +98,7 @@ def test_a_job_is_not_accepted_while_nobody_knows_whose_key_it_has() -> None:
     bench = Bench()
     bench.stores.latest.error = StorageUnavailable("no NameNode")
     with pytest.raises(StorageUnavailable):
-        bench.dispatcher.submit_job(_named("daily@1", "daily", OTHER))
+        bench.ask(OTHER, "daily@1", "d1", earlier="daily")
     assert not bench.jobs
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.config.test_hadoop_paths import hadoop
+from tests.config.hadoop_directory import hadoop_environ
 from tests.runtime.jobmaster.job_bench import JOB, TM1, USER_ERROR, Bench
 from yarnflow.config.configuration import Configuration
 from yarnflow.core.checkpoint.messages import CheckpointKind, ClaimMode, RestoredState, RestoreSettings
@@ -309,7 +309,7 @@ def test_options_and_submission(
 
 
 def test_both_say_of_which_hdfs_the_state_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in hadoop(tmp_path, "hdfs://nn:8020").items():
+    for name, value in hadoop_environ(tmp_path, "hdfs://nn:8020").items():
         monkeypatch.setenv(name, value)
     options = Configuration.from_dict({"execution.state-recovery.path": "hdfs:///saved/1"}, "test")
     for restore in (None, RestoreSettings("hdfs:///saved/1")):

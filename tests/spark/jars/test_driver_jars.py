@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.config.test_hadoop_paths import hadoop
+from tests.config.hadoop_directory import hadoop_environ
 from yarnflow.core.jars.request import JarRequest, jars_of, merged
 from yarnflow.spark.jars import ivy
 from yarnflow.spark.jars.driver_jars import DriverJars
@@ -65,7 +65,7 @@ def test_what_the_submit_has_not_brought(resolved: list[str], tmp_path: Path) ->
 def test_a_jar_of_hdfs_says_of_which(
     resolved: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in hadoop(tmp_path, "hdfs://nn:8020").items():
+    for name, value in hadoop_environ(tmp_path, "hdfs://nn:8020").items():
         monkeypatch.setenv(name, value)
     loader = FakeLoader()
     brought = driver_jars(loader, tmp_path).bring({"spark.jars": "hdfs:///a.jar,/x/b.jar"})

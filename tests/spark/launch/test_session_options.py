@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.config.test_hadoop_paths import hadoop
+from tests.config.hadoop_directory import hadoop_environ
 from yarnflow.errors import InvalidOption
 from yarnflow.spark.launch import session
 from yarnflow.spark.launch.session import (
@@ -49,7 +49,7 @@ def test_paths_without_scheme_are_local_unless_somebody_says_otherwise() -> None
 def test_paths_say_of_which_hdfs_they_are_where_it_is_not_the_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in hadoop(tmp_path, "hdfs://nn:8020").items():
+    for name, value in hadoop_environ(tmp_path, "hdfs://nn:8020").items():
         monkeypatch.setenv(name, value)
     user = {"spark.eventLog.dir": "hdfs:///logs"}
     assert spark_options(settings(user_options=user))["spark.eventLog.dir"] == "hdfs://nn:8020/logs"
