@@ -25,8 +25,6 @@ from yarnflow import errors
 from yarnflow.cli.main import main
 from yarnflow.process.signals import ENDING
 
-pytestmark = pytest.mark.gate
-
 HEADER = """
 from yarnflow.api import *
 env = StreamExecutionEnvironment.get_execution_environment()
@@ -104,31 +102,37 @@ def _expect(done: Ended, error: type[errors.YarnflowError], *parts: str) -> None
     assert "Traceback" not in done.stderr, "a traceback of ours was shown"
 
 
+@pytest.mark.gate
 def test_missing_program(submit: Submit) -> None:
     _expect(submit("nowhere.py"), errors.ProgramNotFound, "nowhere.py")
 
 
+@pytest.mark.gate
 def test_syntax_error(submit: Submit, tmp_path: Path) -> None:
     done = submit(_program(tmp_path, "env.execute("))
     _expect(done, errors.ProgramSyntaxError, "program.py, line 5")
 
 
+@pytest.mark.gate
 def test_unknown_option(submit: Submit, tmp_path: Path) -> None:
     done = submit("-Dparalellism.default=2", _program(tmp_path, "numbers.print(); env.execute()"))
     _expect(done, errors.UnknownOption, "parallelism.default")
 
 
+@pytest.mark.gate
 def test_unknown_target(submit: Submit, tmp_path: Path) -> None:
     done = submit("--target", "lokal", _program(tmp_path, "numbers.print(); env.execute()"))
     _expect(done, errors.InvalidOption, "lokal", "local")
 
 
+@pytest.mark.gate
 def test_no_execute(yarnflow: Commands, tmp_path: Path) -> None:
     """The program runs while its local cluster starts, which ends with it."""
     done = Ended.of(yarnflow.run("submit", _program(tmp_path, "numbers.print()")))
     _expect(done, errors.NoExecuteCall, "execute")
 
 
+@pytest.mark.gate
 def test_unserialisable_function(submit_remote: Submit, tmp_path: Path) -> None:
     program = _program(
         tmp_path,
@@ -138,17 +142,20 @@ def test_unserialisable_function(submit_remote: Submit, tmp_path: Path) -> None:
     _expect(submit_remote(program), errors.UnserializableFunction, "lock", "program.py:")
 
 
+@pytest.mark.gate
 def test_wrong_column(submit_remote: Submit, tmp_path: Path) -> None:
     program = _program(tmp_path, "numbers.select('numbr + 1 AS n').print()\nenv.execute()\n")
     _expect(submit_remote(program), errors.UnknownField, "program.py:5", "numbr", "number")
 
 
+@pytest.mark.gate
 def test_parallelism_above_maximum(submit_remote: Submit, tmp_path: Path) -> None:
     program = _program(tmp_path, "numbers.print()\nenv.execute()\n")
     done = submit_remote("-p", "9", "-Dpipeline.max-parallelism=4", program)
     _expect(done, errors.ParallelismTooHigh, "9", "4")
 
 
+@pytest.mark.gate
 def test_user_function_that_raises(yarnflow: Commands, tmp_path: Path) -> None:
     program = _program(
         tmp_path,
@@ -191,6 +198,7 @@ def test_wrong_password_of_a_database(yarnflow: Commands, tmp_path: Path) -> Non
         assert "hunter2" not in done.stderr + done.stdout
 
 
+@pytest.mark.gate
 def test_package_for_another_scala(submit: Submit, tmp_path: Path) -> None:
     package = "org.apache.spark:spark-sql-kafka-0-10_2.12:3.5.1"
     program = _program(tmp_path, "numbers.print()\nenv.execute()\n")
@@ -211,6 +219,7 @@ def test_script_that_raises(yarnflow: Commands, tmp_path: Path) -> None:
     assert "KeyError: 'x'" in done.stderr
 
 
+@pytest.mark.gate
 def test_java_is_missing(yarnflow: Commands, tmp_path: Path) -> None:
     program = _program(tmp_path, "numbers.print()\nenv.execute()\n")
     empty = tmp_path / "bin"
@@ -221,6 +230,7 @@ def test_java_is_missing(yarnflow: Commands, tmp_path: Path) -> None:
     _expect(Ended.of(done), errors.JavaUnavailable, "17")
 
 
+@pytest.mark.gate
 def test_no_free_port(yarnflow: Commands, tmp_path: Path) -> None:
     with socket.create_server(("0.0.0.0", 0)) as taken:
         port = taken.getsockname()[1]
@@ -229,6 +239,7 @@ def test_no_free_port(yarnflow: Commands, tmp_path: Path) -> None:
         assert str(port) in done.stderr
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     "garbage",
     [

@@ -45,7 +45,6 @@ def iterator(found: object) -> CloseableIterator:
     return found
 
 
-@pytest.mark.gate
 @pytest.mark.usefixtures("programs_there")
 def test_each_element_comes_once_though_the_driver_is_killed(shared_cluster: SharedCluster) -> None:
     env = environment()

@@ -142,7 +142,6 @@ def test_a_job_that_has_finished_leaves_its_processes_to_the_next_and_nothing_el
     assert daemons[0] == daemons[1], "what Python workers are started from was not kept"
 
 
-@pytest.mark.gate
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGKILL, marks=pytest.mark.drill), signal.SIGINT])
 def test_nothing_is_left_of_a_program_that_was_ended(
     yarnflow: Commands, tmp_path: Path, number: signal.Signals

@@ -46,7 +46,6 @@ def test_word_count(yarnflow: Commands, tmp_path: Path) -> None:
     assert last == Counter({"to": 3, "be": 3, "or": 1, "not": 1, "that": 1, "is": 1, "the": 1, "question": 1})
 
 
-@pytest.mark.gate
 def test_plain_pyspark_script(yarnflow: Commands, tmp_path: Path) -> None:
     source = (EXAMPLES / "plain_pyspark.py").read_text()
     assert "yarnflow" not in re.sub(r'"""[\s\S]*?"""|#.*', "", source), "the example must not know yarnflow"

@@ -136,7 +136,6 @@ def _jobs(url: str) -> dict[str, str]:
     return {each["name"]: each["state"] for each in _get(f"{url}/jobs/overview")["jobs"]}
 
 
-@pytest.mark.gate
 def test_it_answers_as_the_job_manager_did(archived: Archived) -> None:
     for _ in range(2):  # the second one has its copies already
         with history_server(archived, "copies") as url:

@@ -11,7 +11,6 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow.dataset as ds
-import pytest
 
 from integration.conftest import POSTGRES, Commands, wait_until
 from integration.processes import driver_with_a_job
@@ -82,7 +81,6 @@ env.execute("jars")
 """
 
 
-@pytest.mark.gate
 def test_packages_of_a_script_and_of_a_connector(yarnflow: Commands, tmp_path: Path) -> None:
     kafka = jars_of(JarBringer(print).bring({}, ["kafka"]))
     script = tmp_path / "script.py"

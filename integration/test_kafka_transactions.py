@@ -14,8 +14,6 @@ from yarnflow.spark.connectors.kafka.producer import Message, TransactionalProdu
 from yarnflow.spark.connectors.kafka.properties import to_librdkafka
 from yarnflow.spark.connectors.kafka.transactions import NO_BATCH, write_part
 
-pytestmark = pytest.mark.gate
-
 Open = Callable[[], TransactionalProducer]
 
 
@@ -57,6 +55,7 @@ def test_a_producer_that_was_followed_by_another_commits_nothing(
         assert third.committed_batch() == 0
 
 
+@pytest.mark.gate
 def test_a_producer_that_is_followed_is_told_so_whenever_its_message_fails(
     kafka: KafkaBroker, topic: str, opened: Open
 ) -> None:
@@ -72,6 +71,7 @@ def test_a_producer_that_is_followed_is_told_so_whenever_its_message_fails(
     assert texts(kafka, topic) == []
 
 
+@pytest.mark.gate
 def test_a_note_counts_when_its_transaction_is_committed(
     kafka: KafkaBroker, topic: str, opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,6 +100,7 @@ def only_the_note(producer: TransactionalProducer) -> Callable[[str, Callable[[]
     return ask
 
 
+@pytest.mark.gate
 def test_a_batch_is_written_once_and_one_of_another_job_is_refused(
     kafka: KafkaBroker, topic: str, opened: Open
 ) -> None:

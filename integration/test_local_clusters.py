@@ -6,12 +6,8 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-
 from integration.conftest import Commands, Started, wait_until
 from yarnflow import errors
-
-pytestmark = pytest.mark.gate
 
 LOCAL = ("-t", "local")
 ENDLESS = """

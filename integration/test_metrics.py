@@ -228,7 +228,6 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
         submit.wait()
 
 
-@pytest.mark.gate
 def test_what_functions_count_reaches_prometheus(measured: Measured) -> None:
     found = measured.samples(
         **{

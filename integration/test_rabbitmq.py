@@ -187,7 +187,6 @@ class Job:
         self.committed = committed
 
 
-@pytest.mark.gate
 def test_each_message_is_read_once_whoever_dies(broker: RabbitMq, queue: str) -> None:
     """Drivers before and after they have planned and committed, and the broker."""
     job = Job(broker, queue)

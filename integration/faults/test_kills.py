@@ -109,9 +109,13 @@ def test_job_manager_killed_without_high_availability(yarnflow: Commands, tmp_pa
     assert "JobManager" in line
 
 
-@pytest.mark.gate
 @pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.drill), signal.SIGKILL]
+    "number",
+    [
+        signal.SIGINT,
+        pytest.param(signal.SIGTERM, marks=pytest.mark.drill),
+        pytest.param(signal.SIGKILL, marks=pytest.mark.gate),
+    ],
 )
 def test_command_ended_by_a_signal_leaves_nothing(
     yarnflow: Commands, tmp_path: Path, number: signal.Signals

@@ -8,15 +8,12 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import psutil
-import pytest
 
 from integration.conftest import Commands, wait_until
 from integration.database_servers import PASSWORD, USER, PostgreSql
 from integration.faults.ha_cluster import frozen
 from integration.processes import TASK_MANAGER, kill_driver, processes, tree
 from integration.servers import running
-
-pytestmark = pytest.mark.gate
 
 FILES, LINES = 2, 30
 #: an insert waits where the test says so

@@ -79,7 +79,6 @@ def lines(directory: Path) -> list[str]:
     return sorted(line for part in directory.glob("part-*") for line in part.read_text().splitlines())
 
 
-@pytest.mark.gate
 def test_a_file_and_an_archive_run_to_their_end(cluster: Cluster, tmp_path: Path) -> None:
     assert requests.post(f"{cluster.url}/jars/upload", timeout=PATIENCE.answer_s).status_code == 401
     assert cluster.ask("GET", "/config").json()["features"]["web-submit"]

@@ -14,8 +14,6 @@ from tests.patience import PATIENCE
 from yarnflow.core.json_codec import to_json
 from yarnflow.core.messages import DriverPhase
 
-pytestmark = pytest.mark.gate
-
 WORDS = """
 import sys
 from pyspark.sql import SparkSession, functions as F
@@ -60,6 +58,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverProcess]:
         yield process
 
 
+@pytest.mark.gate
 def test_registration_says_what_executors_need_and_tells_no_secret(driver: DriverProcess) -> None:
     registration = driver.await_registration()
     assert registration.driver_url.startswith("spark://CoarseGrainedScheduler@127.0.0.1:")
@@ -71,6 +70,7 @@ def test_registration_says_what_executors_need_and_tells_no_secret(driver: Drive
         assert driver.spark_secret.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
+@pytest.mark.gate
 def test_script_runs_unmodified_and_finishes(driver: DriverProcess) -> None:
     driver.script(1, WORDS, argv=("a", "b"), helper=b"def shout(x):\n    return f'{x}!'\n")
     report = driver.job_master.await_phase(1, DriverPhase.FINISHED, DriverPhase.FAILED)
@@ -85,6 +85,7 @@ def test_script_runs_unmodified_and_finishes(driver: DriverProcess) -> None:
     assert "0" in report.executor_ids
 
 
+@pytest.mark.gate
 def test_failure_of_user_code_is_one_line_with_the_users_traceback(driver: DriverProcess) -> None:
     driver.script(2, BAD_ROW)
     report = driver.job_master.await_phase(2, DriverPhase.FAILED, DriverPhase.FINISHED)
@@ -96,6 +97,7 @@ def test_failure_of_user_code_is_one_line_with_the_users_traceback(driver: Drive
     assert not report.driver_unusable
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("attempt", "line", "code", "message"),
     [
@@ -118,6 +120,7 @@ def test_other_failures_are_one_line(
     assert "\n" not in report.error.message
 
 
+@pytest.mark.gate
 def test_streaming_queries_are_adopted_reported_and_canceled(driver: DriverProcess) -> None:
     driver.script(8, STREAM)
     driver.job_master.await_phase(8, DriverPhase.RUNNING)
@@ -129,6 +132,7 @@ def test_streaming_queries_are_adopted_reported_and_canceled(driver: DriverProce
     driver.job_master.await_phase(8, DriverPhase.CANCELED)
 
 
+@pytest.mark.gate
 def test_cancel_interrupts_a_main_that_only_sleeps(driver: DriverProcess) -> None:
     driver.script(9, "import time\nprint('asleep', flush=True)\ntime.sleep(600)\n")
     wait_until(lambda: "asleep" in driver.output_text(), "the main to sleep")
@@ -148,6 +152,7 @@ def test_attempt_that_replaces_another_keeps_its_queries(driver: DriverProcess) 
     driver.job_master.await_phase(21, DriverPhase.CANCELED)
 
 
+@pytest.mark.gate
 def test_executor_that_dies_is_replaced_without_a_failure(driver: DriverProcess) -> None:
     driver.script(30, STREAM)
     driver.job_master.await_phase(30, DriverPhase.RUNNING)
@@ -165,6 +170,7 @@ def test_executor_that_dies_is_replaced_without_a_failure(driver: DriverProcess)
     driver.job_master.await_phase(30, DriverPhase.CANCELED)
 
 
+@pytest.mark.gate
 def test_shut_down_ends_the_process_and_its_executors(driver: DriverProcess) -> None:
     driver.gateway.shut_down()
     assert driver.process.wait(PATIENCE.condition_s) == 0
@@ -172,6 +178,7 @@ def test_shut_down_ends_the_process_and_its_executors(driver: DriverProcess) -> 
         executor.wait(PATIENCE.condition_s)
 
 
+@pytest.mark.gate
 def test_spare_ends_with_its_owner(tmp_path: Path) -> None:
     with DriverProcess(tmp_path) as spare:
         children = Path(f"/proc/{spare.process.pid}/task/{spare.process.pid}/children")

@@ -293,7 +293,6 @@ class Kept:
         return self._graph
 
 
-@pytest.mark.gate
 def test_a_savepoint_has_the_state(spark: SparkSession, tmp_path: Path) -> None:
     directory, out = tmp_path / "in", tmp_path / "out"
     directory.mkdir()

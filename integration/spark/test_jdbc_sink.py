@@ -128,8 +128,7 @@ def create_kinds(server: DatabaseServer) -> None:
     )
 
 
-@pytest.mark.gate
-@pytest.mark.parametrize("as_columns", [True, False])
+@pytest.mark.parametrize("as_columns", [True, pytest.param(False, marks=pytest.mark.gate)])
 def test_values(spark: SparkSession, tmp_path: Path, server: DatabaseServer, as_columns: bool) -> None:
     create_kinds(server)
     env = environment()
@@ -245,9 +244,8 @@ def crash_in_batch(number: int, after_commit: bool, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(JdbcWriter, "write", crashing)
 
 
-@pytest.mark.gate
 @OTHERS_IN_DRILLS
-@pytest.mark.parametrize("after_commit", [True, False])
+@pytest.mark.parametrize("after_commit", [pytest.param(True, marks=pytest.mark.gate), False])
 def test_a_crash_in_a_batch(
     spark: SparkSession, tmp_path: Path, server: DatabaseServer, monkeypatch: pytest.MonkeyPatch,
     after_commit: bool,

@@ -102,7 +102,6 @@ def test_interval_join_by_a_function(spark: SparkSession, tmp_path: Path) -> Non
     in_two_attempts(spark, tmp_path, program, {"out": pairs(-5, 15), "late": [(7,)]})
 
 
-@pytest.mark.gate
 def test_interval_join_of_columns_is_sparks_own(spark: SparkSession, tmp_path: Path) -> None:
     def program() -> Program:
         env, clicks, buys = clicks_and_buys(tmp_path)

@@ -47,7 +47,6 @@ def texts(
     return sorted(line.partition(">>")[2] for line in lines if ">>" in line)
 
 
-@pytest.mark.gate
 def test_where_a_bounded_source_begins_and_ends(
     kafka: KafkaBroker, topic: str, program: Program, capfd: pytest.CaptureFixture[str]
 ) -> None:

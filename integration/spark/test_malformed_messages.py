@@ -59,11 +59,10 @@ def run_and_count_errors(spark: SparkSession, env: StreamExecutionEnvironment, d
     return sum(dump.counts.get("numRecordsInErrors", 0) for dump in metrics.dumps())
 
 
-@pytest.mark.gate
 @pytest.mark.parametrize(
     ("kind", "messages"),
     [
-        (
+        pytest.param(
             "JSON",
             [
                 '{"id": 8, "user": "u2", "at": 1}',
@@ -71,6 +70,7 @@ def run_and_count_errors(spark: SparkSession, env: StreamExecutionEnvironment, d
                 '{"id": 10, "user": "u1", "at": "not a time"}',
                 "no message",
             ],
+            marks=pytest.mark.gate,
         ),
         ("CSV", ["8,u2", "nine,u0", "10,u1", "11,u3,more"]),
     ],
@@ -137,7 +137,6 @@ def test_messages_whose_fields_have_changed(
         program.run(rows(kafka, topic, False), "second")
 
 
-@pytest.mark.gate
 def test_rows_of_json_have_the_messages_times_and_malformed_ones_are_named(
     kafka: KafkaBroker, topic: str, program: Program, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -45,8 +45,10 @@ def expected(rows: int) -> list[list[Any]]:
     return [[n, f"row {n}"] for n in range(rows)]
 
 
-@pytest.mark.gate
-@pytest.mark.parametrize("bounded", [True, None], ids=["by its reader", "by its stream"])
+@pytest.mark.parametrize(
+    "bounded",
+    [pytest.param(True, id="by its reader", marks=pytest.mark.gate), pytest.param(None, id="by its stream")],
+)
 def test_rows_come_once(spark: SparkSession, tmp_path: Path, bounded: bool | None) -> None:
     env = environment()
     source = PythonSource(Numbers, {"rows": 20}, bounded=bounded)

@@ -147,7 +147,6 @@ class Crash(Exception):
     """The driver ends here."""
 
 
-@pytest.mark.gate
 @pytest.mark.parametrize("use_ids", [True, pytest.param(False, marks=pytest.mark.drill)])
 def test_a_crash_in_a_batch(
     spark: SparkSession, tmp_path: Path, broker: RabbitMq, queue: str, monkeypatch: pytest.MonkeyPatch,

@@ -172,7 +172,6 @@ def test_records_go_on_at_once_and_over_restarts(
     assert set(numbers) == set(range(0, 20, 2))
 
 
-@pytest.mark.gate
 def test_running_results_come_for_each_record(
     spark: SparkSession, kafka: KafkaBroker, topics: tuple[str, str], tmp_path: Path
 ) -> None:

@@ -96,8 +96,7 @@ def assert_each_once(server: Redis) -> None:
     assert counts == {f"k{key}": str(FILES * LINES // KEYS) for key in range(KEYS)}
 
 
-@pytest.mark.gate
-@pytest.mark.parametrize("after_commit", [True, False])
+@pytest.mark.parametrize("after_commit", [pytest.param(True, marks=pytest.mark.gate), False])
 def test_a_crash_in_a_batch(
     spark: SparkSession, tmp_path: Path, server: Redis, monkeypatch: pytest.MonkeyPatch, after_commit: bool
 ) -> None:
@@ -293,7 +292,6 @@ def test_who_is_refused(spark: SparkSession, tmp_path: Path, server: Redis) -> N
     assert not re.search(f"secret|{re.escape(PASSWORD)}|\n", str(caught.value))
 
 
-@pytest.mark.gate
 def test_all_commands(spark: SparkSession, tmp_path: Path, server: Redis) -> None:
     """What each does with key and value."""
     kinds = {

@@ -171,7 +171,6 @@ def test_a_crash_in_between_is_made_good(
     assert sorted((job_dir / "query-counts/commits").iterdir()) == commits
 
 
-@pytest.mark.gate
 def test_a_retained_checkpoint_goes_on_at_the_last_commit(spark: SparkSession, tmp_path: Path) -> None:
     """``chk-<n>`` says where the job stood then; its directory has gone on since."""
     source, savepoint = take(spark, tmp_path)

@@ -93,7 +93,6 @@ def test_a_savepoint_while_running_is_one_batch_of_the_past(
     assert min(c for _, c, _ in rows(tmp_path / "second")) > 3
 
 
-@pytest.mark.gate
 def test_records_before_and_after_a_running_savepoint_are_there_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -147,7 +146,6 @@ def test_stop_writes_nothing_after_the_savepoint_and_loses_nothing(
     assert len({(k, c) for k, c, _ in rows(tmp_path / "totals")}) == len(rows(tmp_path / "totals"))
 
 
-@pytest.mark.gate
 def test_drain_fires_every_window_and_reads_nothing(spark: SparkSession, tmp_path: Path) -> None:
     source = Input(tmp_path / "in")
     source.add(20)

@@ -180,7 +180,6 @@ spark.streams.awaitAnyTermination()
 """
 
 
-@pytest.mark.gate
 def test_a_script_as_it_is_goes_on_where_it_was_and_elsewhere(spark: SparkSession, tmp_path: Path) -> None:
     source, out = Input(tmp_path / "in"), tmp_path / "out"
     out.mkdir()

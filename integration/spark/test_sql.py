@@ -114,7 +114,6 @@ def pairs(lower: int, upper: int) -> list[tuple[Any, ...]]:
 WITHIN = "b.k = c.k AND b.ts BETWEEN c.ts - INTERVAL 5 MINUTES AND c.ts + INTERVAL 15 MINUTES"
 
 
-@pytest.mark.gate
 def test_join_of_streams_in_time_drops_its_state(spark: SparkSession, tmp_path: Path) -> None:
     def program() -> Program:
         env = environment()

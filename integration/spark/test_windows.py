@@ -47,7 +47,6 @@ from yarnflow.operators.functions.windows import ProcessWindowFunction
 MAP, FLAT_MAP, FILTER = PythonKind.MAP, PythonKind.FLAT_MAP, PythonKind.FILTER
 
 
-@pytest.mark.gate
 def test_keyed_reduce_keeps_its_state_over_restarts(spark: SparkSession, tmp_path: Path) -> None:
     class Last(ReduceFunction):
         def reduce(self, value1: Any, value2: Any) -> Any:

@@ -31,10 +31,9 @@ from yarnflow.process.secret import read_secret
 #: those of the stored jobs, and one for each job that is submitted
 SLOTS: Final = len(RUNNING) + 1
 ENDED: Final = ("FINISHED", "FAILED", "CANCELED")
-#: elements, columns and scripts, both backends and forms; the others start in a session, which is quicker
+#: elements and scripts, both backends and forms; the others start in a session, which is quicker
 SUBMITTED: Final = {
     "keyed_state-rocksdb-checkpoint",
-    "columns-rocksdb-savepoint",
     "script-hashmap-savepoint",
     "script-rocksdb-savepoint",
 }

@@ -20,7 +20,6 @@ from yarnflow.rest.history.store import ArchiveStore
 
 
 # elsewhere than in drills, each target runs one of the two programs
-@pytest.mark.gate
 @pytest.mark.parametrize(
     "target", ["yarn-per-job", pytest.param("yarn-application", marks=pytest.mark.drill)]
 )
@@ -140,7 +139,6 @@ def test_ended_through_yarns_proxy(yarn: Yarn, endless: Path, verb: str, status:
         assert yarn.below("/tests/by-proxy"), "no savepoint"
 
 
-@pytest.mark.gate
 def test_one_key_one_job(yarn: Yarn, endless: Path) -> None:
     """Two submits at the same moment give one job; fail and replace do what they say.
 
