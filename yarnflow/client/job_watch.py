@@ -117,14 +117,23 @@ def interrupts_to(put: Callable[[KeyboardInterrupt], None]) -> Iterator[None]:
     """Deliver interrupts as messages instead of exceptions that may come anywhere.
 
     Signals whose handler raises :class:`KeyboardInterrupt` are caught; others keep their handler.
-    Outside the main thread nothing is changed: interrupts never come there.
+    Outside the main thread nothing is changed: interrupts never come there.  SIGTERM counts once: the kernel
+    tells that a parent has died again for each of its threads, as they end one after the other, and that is
+    not somebody who has lost patience.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before = {number: signal.getsignal(number) for number in ENDING}
 
+    terminated = False
+
     def on_signal(number: int, frame: FrameType | None) -> None:
+        nonlocal terminated
+        if number == signal.SIGTERM:
+            if terminated:
+                return
+            terminated = True
         handler = before[signal.Signals(number)]
         try:
             if callable(handler):
